@@ -1,4 +1,7 @@
-/** Preloaded into measured processes through BUN_OPTIONS: SIGUSR2 makes them collect, so that what stays is what is held. */
+/**
+ * Preloaded into measured processes through BUN_OPTIONS. On SIGUSR2 they collect garbage, so that the remaining memory
+ * is memory in use.
+ */
 
 process.on('SIGUSR2', () => {
   Bun.gc(true)
@@ -6,7 +9,7 @@ process.on('SIGUSR2', () => {
   if (process.env.BENCH_HEAP) void tellHeap(process.env.BENCH_HEAP)
 })
 
-/** For looking into a growth by hand: the most frequent kinds of objects, to a file. */
+/** For investigating growth by hand: writes the most frequent kinds of objects to a file. */
 async function tellHeap(file: string): Promise<void> {
   await Bun.sleep(300)
   const { heapStats } = await import('bun:jsc')

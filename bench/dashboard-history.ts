@@ -1,4 +1,4 @@
-/** Two years of a busy pool, written straight into the tables: a log of turns with their attempts, and the sums of every hour. */
+/** Two years of a busy pool, written directly into the tables: a log of requests with attempts, and hourly totals. */
 import type { Database, SQLQueryBindings } from 'bun:sqlite'
 import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import { toSnakeCase } from 'drizzle-orm/casing'
@@ -11,21 +11,21 @@ interface HistoryPlan {
   accountIds: readonly string[]
   keyIds: readonly string[]
   logRows: number
-  /** The newest of the `hours`, over which the rows of the log are spread evenly. */
+  /** The newest of the `hours`, over which the log rows are spread evenly. */
   logHours: number
   hours: number
 }
 
 export const HOUR_MS = 3_600_000
-/** Shares of the turns. */
+/** Shares of the requests. */
 const MODELS = ['gpt-5.5', 'gpt-5.5', 'gpt-5.5', 'gpt-5.5-codex', 'gpt-5.5-codex', 'gpt-5.4-mini', 'gpt-5.3'] as const
 const FAILED = 0.03
 const CANCELLED = 0.02
 const CODES = ['rate_limit_exceeded', 'server_error', 'upstream_timeout', 'usage_limit_reached'] as const
-/** Who works at the same time: an account, a key and a model each. Some leave every hour and others come. */
+/** An account, a key and a model that are in use at the same time. Every hour some end and others start. */
 const TALKS = 50
 const LEAVE = 0.3
-/** As retention leaves it: failures and the newest turns are explained. */
+/** Only failed and the newest requests have their routing explanation, as retention leaves it. */
 export const EXPLAINED = 10_000
 const ROUTE = '/backend-api/codex/responses'
 
@@ -36,7 +36,7 @@ interface Conversation {
   conversation: string
 }
 
-/** Runs in one transaction. The sums of the hours with a log are those of its rows; the others are made up. */
+/** Runs in one transaction. Totals of hours with a log are computed from its rows; the others are generated. */
 export function writeHistory(sqlite: Database, plan: HistoryPlan): void {
   const random = seededRandom(7)
   const addTurn = inserter(sqlite, requests)
@@ -141,7 +141,9 @@ const getAttempt = (turn: Turn, considered: string | null) => ({
   considered,
 })
 
-/** What selection says of every account, as JSON; a few, because writing one down takes longer than storing it. */
+/**
+ * Routing explanations of all accounts as JSON. A few are reused, because serialising one takes longer than storing it.
+ */
 const explanations = (accountIds: readonly string[], random: Random): string[] =>
   Array.from({ length: 20 }, () =>
     JSON.stringify(
@@ -185,7 +187,7 @@ const NOTHING = {
   unpriced: 0,
 }
 
-/** Writes a row of `table`, column by column, as they are: JSON must be text already. */
+/** Writes a row of `table` with its values as they are. JSON must be serialised already. */
 export function inserter<T extends Table>(sqlite: Database, table: T) {
   const columns = Object.entries(getTableColumns(table))
   const names = columns.map(([property]) => toSnakeCase(property))

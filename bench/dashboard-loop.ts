@@ -1,4 +1,4 @@
-/** How long what goes on beside the turns holds the event loop: reports, files, a backup, a deleted account, retention. */
+/** How long background work blocks the event loop: reports, exports, a backup, a deleted account, retention. */
 import { rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,17 +9,17 @@ import type { Lab } from './lab.ts'
 import { LAG_TARGET_MS, type Lag } from './lag.ts'
 import { runCommand } from './processes.ts'
 
-/** A third of the log goes. */
+/** Deletes a third of the log. */
 const KEPT_DAYS = 20
 const DAY_MS = 86_400_000
-/** What the others are compared with: what goes on without them. */
+/** The baseline: no background work. */
 const YARDSTICKS = ['ten seconds of nothing', 'turns']
 
-/** On a copy, because less is left of it. */
+/** On a copy, because it deletes rows. */
 export async function measureLoop(lab: Lab, big: BigFolder): Promise<void> {
   const dataDir = `${big.dataDir}-copy`
   await cp(big.dataDir, dataDir, { recursive: true })
-  await runCommand(['sync'], {}) // or the first commits wait for two gigabytes
+  await runCommand(['sync'], {}) // otherwise the first commits wait for a checkpoint of two gigabytes
   try {
     await measureCopy(lab, { ...big, dataDir })
   } finally {
@@ -87,7 +87,7 @@ const worksOn = (lab: Lab, server: DashboardServer, folder: BigFolder): Record<s
   }
 }
 
-/** A hundred turns a second, so that the log is written all the time. */
+/** A hundred requests a second, so that the log is written continuously. */
 const takeTurns = async (lab: Lab, { url }: DashboardServer, { apiKey }: BigFolder): Promise<void> => {
   await lab.upstream.setMode({ kind: 'slow', intervalMs: 10, events: 20 })
   const target = { name: 'sluice', url, apiKey }

@@ -1,4 +1,4 @@
-/** How long the server takes for every page of a large folder, by its own clock, and what the first page weighs. */
+/** The server's response time for every page of a large folder, and the size of the first page. */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import { getFolderPaths, type Ids, KINDS, type Kind, type Place } from './dashboard-places.ts'
@@ -11,11 +11,11 @@ const TARGET_MS: Record<Kind, number | null> = { page: 25, 'filtered log': 80, '
 const FIRST_PAGE_BYTES = 60 * 1024
 const HTML_BYTES = 40 * 1024
 
-/** All places in turn, round by round, so that whatever else the machine does falls on all of them alike. */
+/** Visits all pages in turn, round by round, so that other load on the machine affects all of them equally. */
 export async function measurePages(lab: Lab, folder: BigFolder): Promise<void> {
   const places = getFolderPaths(getIds(folder)).filter(({ path }) => lab.options.paths?.test(path) ?? true)
   const server = await startDashboard(folder)
-  await Bun.sleep(5000) // nobody opens the dashboard in the second in which the service starts
+  await Bun.sleep(5000) // users do not open the dashboard in the second in which the server starts
   try {
     const visits = new Map<Place, Visit[]>(places.map((place) => [place, []]))
     for (let round = 0; round < lab.options.visits; round++)
@@ -35,8 +35,8 @@ export async function measurePages(lab: Lab, folder: BigFolder): Promise<void> {
 const visit = (server: DashboardServer, { path, kind, isStranger }: Place): Promise<Visit> =>
   server.visit(path, { ...(kind === 'JSON' && { accept: 'application/json' }), ...(isStranger && { cookie: '' }) })
 
-/** What the visit cost, whoever else had the cores: more than this the server did not need. */
-const ownMs = ({ ms, coreMs }: Visit): number => (coreMs < 0 ? ms : Math.min(ms, coreMs)) // a thread that ended takes its count along
+/** CPU time of the visit, an upper bound of the server's own time whatever else used the cores. */
+const ownMs = ({ ms, coreMs }: Visit): number => (coreMs < 0 ? ms : Math.min(ms, coreMs)) // the counts of an ended thread are lost
 
 function show(lab: Lab, kind: Kind, visits: readonly (readonly [Place, Visit[]])[]): void {
   if (visits.length === 0) return
@@ -74,14 +74,14 @@ function show(lab: Lab, kind: Kind, visits: readonly (readonly [Place, Visit[]])
   if (over > 0) lab.report.note(`${over} of ${measured.length} are over`)
 }
 
-/** With its style and scripts, as a browser asks for them that has never been here. */
+/** Including the styles and scripts that a browser loads on its first visit. */
 async function measureWeight(lab: Lab, server: DashboardServer): Promise<void> {
   lab.report.heading('weight of the first page')
   for (const path of ['/login', '/dashboard']) {
     const headers = { accept: 'text/html', ...(path !== '/login' && { cookie: server.cookie }) }
     const html = await (await fetch(server.url + path, { headers })).text()
     const assets = [...html.matchAll(/(?:href|src)="(\/assets\/[^"]+\.(?:css|js))"/g)].flatMap(([, file]) => file ?? [])
-    let bytes = Bun.gzipSync(html).byteLength // which a reverse proxy does; the server sends pages as they are
+    let bytes = Bun.gzipSync(html).byteLength // a reverse proxy does this; the server sends pages uncompressed
     for (const file of new Set(assets)) bytes += await packedBytes(server.url + file)
     lab.report.check(
       `${path} with ${new Set(assets).size} files, packed`,

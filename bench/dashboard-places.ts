@@ -1,22 +1,22 @@
-/** Every address of the dashboard that is visited, by the route it belongs to, so that none is forgotten. */
+/** Every page of the dashboard that is measured, by its route, so that none is missed. */
 
 import { getCursor } from '../src/model/log/request-log-query.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
 
-/** What the addresses are about. */
+/** The IDs in the addresses. */
 export interface Ids {
   account: string
   key: string
-  /** A failed turn, which keeps its explanation. */
+  /** A failed request, which keeps its routing explanation. */
   request: string
   requestId: string
   conversation: string
-  /** A place in the log with most of it below, and one at its lower end. */
+  /** Two positions in the log: one near the newest row and one near the oldest. */
   middle: { startedAt: number; id: string }
   end: { startedAt: number; id: string }
 }
 
-/** `long report`: of a year or two, where each day stands for itself. */
+/** `long report`: a year or two, one row per day. */
 export const KINDS = ['page', 'filtered log', 'long report', 'JSON'] as const
 export type Kind = (typeof KINDS)[number]
 
@@ -95,10 +95,10 @@ const longReports = ({ account, key }: Ids): string[] => [
   `/reports?start_date=${daysAgo(364)}&model=gpt-5.3`,
 ]
 
-/** For who is not signed in. */
+/** Pages for users who are not signed in. */
 const ENTRANCE = ['/login']
 
-/** Measured with the filtered logs. */
+/** Measured together with the filtered logs. */
 const LISTS = ['/logs/conversations']
 
 const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
@@ -124,7 +124,7 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/openapi.json': () => ['/api/openapi.json'],
 }
 
-/** Left out: pages that call the upstream, listen, or show something this folder does not have. */
+/** Not measured: pages that call the upstream, stream events, or show something this folder does not have. */
 const LEFT_OUT =
   /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|key|settings\/(sources|automations|automations\/runs)\/:id|logs\/(captures\/:id|:id\/captured)|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
 

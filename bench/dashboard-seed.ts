@@ -1,4 +1,7 @@
-/** A data folder as large as the dashboard's targets speak of: 200 accounts, 100 keys, a million turns, two years of sums. */
+/**
+ * A data folder of the size in the dashboard's targets: 200 accounts, 100 keys, a million requests, two years of hourly
+ * totals.
+ */
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -18,9 +21,9 @@ import { benchAuthJsons, type SluiceSeed, seedSluice } from './targets.ts'
 export interface BigSizes {
   accounts: number
   keys: number
-  /** Of the log; 0: nothing ever happened. */
+  /** Days in the log; 0: an empty log. */
   rows: number
-  /** With hourly sums. */
+  /** Days with hourly totals. */
   days: number
 }
 
@@ -40,7 +43,7 @@ const SAMPLE_DAYS = 35
 const EVENTS_EACH = 60
 const SESSIONS = 100_000
 
-/** The folder that was filled before under `kept`, or else a new one, under `kept` if that is given. */
+/** Reuses the folder under `kept` if it was filled before. Otherwise fills a new one, under `kept` if given. */
 export async function bigFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string, kept?: string): Promise<BigFolder> {
   if (kept === undefined) return fillFolder(seed, sizes, workDir)
   const note = join(kept, `folder-${Object.values(sizes).join('-')}.json`)
@@ -54,7 +57,7 @@ export async function bigFolder(seed: SluiceSeed, sizes: BigSizes, workDir: stri
   return folder
 }
 
-/** Accounts and a key over the command line, the rest straight into the tables. */
+/** Adds accounts and a key with the command line, and the rest directly into the tables. */
 async function fillFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string): Promise<BigFolder> {
   const folder = await seedSluice(seed.command, seed.upstreamUrl, workDir, {
     authJsons: benchAuthJsons(sizes.accounts),
@@ -94,7 +97,7 @@ const getIds = (sqlite: Database, table: 'accounts' | 'api_keys'): string[] =>
     .all()
     .map(({ id }) => id)
 
-/** Beside the one the driver uses. Half of them have a limit. */
+/** In addition to the driver's key. Half of them have a limit. */
 const addKeys = (sqlite: Database, count: number, now: number): void => {
   const addKey = inserter(sqlite, apiKeys)
   const addLimit = inserter(sqlite, apiKeyLimits)
@@ -114,7 +117,7 @@ const addPeople = (sqlite: Database, passwordHash: string, now: number): void =>
   }
 }
 
-/** The trends of all accounts, and what happened to them. */
+/** Usage samples and events of all accounts. */
 const addPast = (sqlite: Database, accountIds: readonly string[], now: number): void => {
   const random = seededRandom(11)
   const addSample = inserter(sqlite, usageSamples)
@@ -141,7 +144,7 @@ const addPast = (sqlite: Database, accountIds: readonly string[], now: number): 
     }
 }
 
-/** Conversations and ciphertext that stay on accounts, as many of each as are kept in memory. */
+/** Owners of conversations and ciphertext, as many of each as are kept in memory. */
 const addSessions = (sqlite: Database, accountIds: readonly string[], now: number): void => {
   const random = seededRandom(13)
   const add = inserter(sqlite, affinity)
@@ -166,7 +169,7 @@ const usageNow = (random: Random, now: number) => ({
 
 const TOKENS = 'sum(input_tokens), sum(cached_input_tokens), sum(output_tokens), sum(cost_micros)'
 
-/** What the ledger keeps beside the hours, and how far retention has come with the explanations. */
+/** The ledger's state beside the hourly totals, and how far retention has removed explanations. */
 const SUM_UP = [
   `INSERT INTO account_totals (account_id, requests, input_tokens, cached_input_tokens, output_tokens, cost_micros)
    SELECT account_id, sum(requests), ${TOKENS} FROM request_hours GROUP BY account_id`,

@@ -1,4 +1,4 @@
-/** A server on a large folder and an Admin in front of it, whose every visit is timed by the server itself. */
+/** A server on a large folder with a signed-in Admin. The server itself times every visit. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort } from '../tests/support/free-port.ts'
@@ -7,11 +7,11 @@ import { type Child, childEnv, waitForAnswer } from './processes.ts'
 import { sluiceEnv } from './targets.ts'
 
 export interface Visit {
-  /** From the request's arrival to the headers of its answer, as the server's own log has it. */
+  /** From the request's arrival to the response headers, from the server's log. */
   ms: number
   /**
-   * The time on a core, from asking to the end of the answer, of the threads that answer: the loop and the readers of the
-   * database. On a machine that others use, it is what is left of `ms`.
+   * CPU time, from the request to the end of the response, of the threads that answer: the event loop and the database
+   * readers. On a shared machine this is what remains comparable of `ms`.
    */
   coreMs: number
   body: string
@@ -21,13 +21,13 @@ const BUSY = 503
 
 export interface DashboardServer extends Child {
   cookie: string
-  /** Throws for any answer but 200, and 503 for a read that was given up. */
+  /** Throws for any status but 200, and for a 503 of a read that timed out. */
   visit(path: string, headers?: Record<string, string>): Promise<Visit>
-  /** With an empty document as its body. Throws for a failure. */
+  /** With an empty JSON body. Throws when it fails. */
   send(method: string, path: string): Promise<void>
 }
 
-/** With a log line for each request as JSON, which is how the server's own time is learnt. */
+/** With a JSON log line for each request, which has the server's own time. */
 export async function startDashboard(folder: BigFolder, env: Record<string, string> = {}): Promise<DashboardServer> {
   const port = freePort()
   const process = Bun.spawn([...folder.command, 'serve'], {
@@ -89,7 +89,7 @@ async function signIn(url: string): Promise<string> {
   return cookie
 }
 
-/** The line is written before the answer goes out, and may be read after it. */
+/** The line is written before the response is sent, and may be read after it. */
 function followLog(stream: ReadableStream<Uint8Array>) {
   const known = new Map<string, number>()
   const waiting = new Map<string, (ms: number) => void>()
@@ -122,7 +122,7 @@ function followLog(stream: ReadableStream<Uint8Array>) {
   }
 }
 
-/** What the kernel's scheduler has counted of them so far. */
+/** CPU time of the threads so far, from the kernel's scheduler. */
 function coreMs(pid: number): number {
   let ns = 0
   for (const id of readdirSync(`/proc/${pid}/task`)) {
@@ -131,7 +131,7 @@ function coreMs(pid: number): number {
       if (id !== String(pid) && readFileSync(`${folder}/comm`, 'utf8') !== 'Worker\n') continue
       ns += Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0])
     } catch {
-      // a thread that ended between the two looks
+      // a thread that ended between the two readings
     }
   }
   return ns / 1e6

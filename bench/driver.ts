@@ -12,7 +12,7 @@ export type DriverJob =
   | { kind: 'drain'; target: Target; bytesPerSecond: number; durationMs: number }
   | { kind: 'abort'; target: Target; count: number; concurrency: number }
 
-/** `requests` counts those inside the measured time, `total` also the warm-up. */
+/** `requests` counts those inside the measured time, `total` includes the warm-up. */
 export type ThroughputResult = {
   requests: number
   total: number
@@ -46,7 +46,7 @@ function run(task: DriverJob): Promise<unknown> {
   return aborts(task)
 }
 
-/** Closed loop: every client sends its next request when the last answer has ended. */
+/** Closed loop: every client sends its next request when the last response has ended. */
 async function throughput(task: Extract<DriverJob, { kind: 'throughput' }>): Promise<ThroughputResult> {
   const result: ThroughputResult = { requests: 0, total: 0, seconds: 0, perSecond: 0, failures: 0, firstFailure: '' }
   const start = performance.now() + task.warmupMs
@@ -73,7 +73,7 @@ async function throughput(task: Extract<DriverJob, { kind: 'throughput' }>): Pro
   return result
 }
 
-/** One client, the targets in turn request by request, so that noise of the machine falls on all of them alike. */
+/** One client; alternates between the targets with each request, so that other load affects all of them equally. */
 async function timeToFirstByte(task: Extract<DriverJob, { kind: 'ttfb' }>): Promise<TtfbResult> {
   const clients = task.targets.map((target, n) => ({
     name: target.name,
@@ -102,7 +102,7 @@ async function timeToFirstByte(task: Extract<DriverJob, { kind: 'ttfb' }>): Prom
   )
 }
 
-/** Holds `count` streams open and watches the time between reads of each one after the ramp. */
+/** Holds `count` streams open and measures the gaps between reads of each one after the ramp. */
 async function slowStreams(task: Extract<DriverJob, { kind: 'streams' }>): Promise<StreamsResult> {
   const result: StreamsResult = {
     opened: 0,
@@ -151,7 +151,7 @@ async function slowStreams(task: Extract<DriverJob, { kind: 'streams' }>): Promi
   return result
 }
 
-/** Reads one long answer no faster than `bytesPerSecond`, pausing the socket in between. */
+/** Reads one long response at `bytesPerSecond` at most, pausing the socket in between. */
 async function slowReader(task: Extract<DriverJob, { kind: 'drain' }>): Promise<DrainResult> {
   const started = performance.now()
   const result: DrainResult = { bytes: 0, seconds: 0, complete: false, failure: '' }
@@ -176,7 +176,7 @@ async function slowReader(task: Extract<DriverJob, { kind: 'drain' }>): Promise<
   return result
 }
 
-/** Opens streams and drops each at its first body bytes, `concurrency` at a time. */
+/** Opens streams and closes each at its first body bytes, `concurrency` at a time. */
 async function aborts(task: Extract<DriverJob, { kind: 'abort' }>): Promise<AbortResult> {
   const started = performance.now()
   const result: AbortResult = { aborted: 0, failures: 0, seconds: 0, firstFailure: '' }
@@ -207,13 +207,15 @@ function turnBytes(target: Target, body: BodyName, client: number): Uint8Array {
   return requestBytes(target.url + RESPONSES_PATH, requestHeaders(id, target.apiKey), requestBody(body, id))
 }
 
-/** The sentence to print when an answer is not the whole expected one; empty when it is. */
+/** An error message when a response is not the expected one; otherwise empty. */
 function whatIsWrong(reply: Reply): string {
   if (reply.status !== 200) return `status ${reply.status}`
   return reply.complete ? '' : `answer of ${reply.bytes} bytes without response.completed`
 }
 
-/** Starts measuring how late this process's own timers run; calling the result stops and returns the worst, in ms. */
+/**
+ * Starts measuring how late this process's timers run. The returned function stops and returns the worst delay in ms.
+ */
 function watchOwnLag(): () => number {
   let last = performance.now()
   let worst = 0

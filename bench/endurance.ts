@@ -1,4 +1,4 @@
-/** Memory, many streams, back-pressure, aborted streams and start-up: each on a fresh process, the floor beside it. */
+/** Memory, many streams, back-pressure, aborted streams and start-up, each on a fresh process beside the floor. */
 import type { AbortResult, DrainResult, StreamsResult, ThroughputResult } from './driver.ts'
 import type { Lab } from './lab.ts'
 import { rssBytes, waitForAnswer } from './processes.ts'
@@ -19,8 +19,8 @@ type StreamsRound = StreamsResult & {
 }
 
 /**
- * A thousand streams with an event each 100 ms: gaps between events and memory per stream. The median of the rounds counts for
- * memory, as the resting RSS alone differs by some MB from process to process, and the worst of them for the gap.
+ * A thousand streams with an event every 100 ms: gaps between events, and memory per stream. Memory is the median of
+ * the rounds, because the resting RSS of equal processes differs by some MB; the gap is the worst round.
  */
 export async function measureStreams(lab: Lab): Promise<void> {
   const { rounds, streamSeconds } = lab.options
@@ -81,7 +81,7 @@ function checkStreams(lab: Lab, rounds: StreamsRound[]): void {
   lab.report.check('memory per stream', median, '<=', 45, ' KiB')
 }
 
-/** A long answer to a client that reads 1 MB/s: the proxy must not collect what the client has not read. */
+/** A long response to a client that reads 1 MB/s: the proxy must not buffer what the client has not read. */
 export async function measureBackpressure(lab: Lab): Promise<void> {
   lab.report.heading(`${LARGE_BYTES / MB} MB answer, client reads 1 MB/s, ${lab.options.drainSeconds} s`)
   const rows: string[][] = []
@@ -111,7 +111,7 @@ export async function measureBackpressure(lab: Lab): Promise<void> {
   lab.report.table(['target', 'read', '', 'sent by upstream in 5 s', 'RSS growth at peak'], rows)
 }
 
-/** Two rounds of streams dropped at their first bytes; the second must leave nothing behind that the first had not. */
+/** Two rounds of streams closed at their first bytes. The second must not leave more memory behind than the first. */
 export async function measureAborts(lab: Lab): Promise<void> {
   const count = lab.options.aborts
   lab.report.heading(`${count} aborted streams, twice`)
@@ -144,9 +144,9 @@ async function abortRound(lab: Lab, target: RunningTarget, count: number) {
 }
 
 /**
- * RSS a while after the start. Of the executable twice: as it is read from the disk, and right after it was written, when
- * its pages lie in the cache in larger pieces, of which the kernel maps more (4 MB, measured). The first is what a machine
- * has once it was restarted.
+ * RSS some time after the start. For the executable twice: read from disk, and right after it was written, when the
+ * page cache has it in larger pieces of which the kernel maps more (4 MB). The first is the case after a restart of the
+ * machine.
  */
 export async function measureIdle(lab: Lab): Promise<void> {
   const { rounds, useBinary } = lab.options
@@ -178,7 +178,7 @@ const BINARY = 'dist/sluice'
 
 const readFromDisk = {
   name: '',
-  /** Told of no bytes to read, `dd` lets go of what is in the cache. */
+  /** `dd` with a count of zero drops the file from the page cache. */
   prepare: () => void Bun.spawnSync(['sh', '-c', `sync ${BINARY}; dd if=${BINARY} iflag=nocache count=0 status=none`]),
 }
 
@@ -187,7 +187,7 @@ const justWritten = {
   prepare: () => void Bun.spawnSync(['sh', '-c', `cp ${BINARY} ${BINARY}.copy && mv ${BINARY}.copy ${BINARY}`]),
 }
 
-/** From the start of the process to its first answered request, re-exec included, on a seeded data folder. */
+/** From the start of the process to its first response, including the re-exec, on a seeded data folder. */
 export async function measureStart(lab: Lab): Promise<void> {
   lab.report.heading(`first answer after the start, ${lab.options.rounds} rounds, ms`)
   const rows: string[][] = []
@@ -213,8 +213,8 @@ export async function measureStart(lab: Lab): Promise<void> {
 }
 
 /**
- * Resting memory after a second of ordinary turns: the code is compiled and the heap has its working size, so that the
- * growth seen afterwards belongs to the streams. The memory of a process that has served nothing is `measureIdle`.
+ * Resting memory after a second of ordinary requests, when code is compiled and the heap has its working size, so that
+ * later growth belongs to the streams. `measureIdle` measures a process that has served nothing.
  */
 async function idleAfterWarmup(lab: Lab, target: RunningTarget): Promise<number> {
   await lab.upstream.setMode({ kind: 'burst', groups: 10 })

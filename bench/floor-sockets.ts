@@ -1,4 +1,4 @@
-/** The floor for sockets: the least a pass-through on this Bun can do. One `ws` upstream per client, frames as they came. */
+/** The floor for sockets: the minimum of a pass-through on this Bun. One `ws` upstream per client, frames unchanged. */
 import WebSocket from 'ws'
 
 const upstream = (process.env.BENCH_UPSTREAM_URL ?? 'http://127.0.0.1:9').replace(/^http/, 'ws')

@@ -1,4 +1,7 @@
-/** The floor: the least a streaming proxy on this Bun can do. No auth, no log, no choice; only fetch and an own reader. */
+/**
+ * The floor: the minimum of a streaming proxy on this Bun. No authentication, log or routing; only fetch and its own
+ * reader.
+ */
 
 const upstream = process.env.BENCH_UPSTREAM_URL ?? 'http://127.0.0.1:9'
 const hopByHop = ['connection', 'host', 'content-length', 'transfer-encoding', 'keep-alive']

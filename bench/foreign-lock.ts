@@ -1,4 +1,7 @@
-/** `/health` under load, free and while another process holds the database's lock, in turn: `bun bench/foreign-lock.ts [rounds] [seconds]`. */
+/**
+ * `/health` under load, alternately without and with another process holding the database lock: `bun
+ * bench/foreign-lock.ts [rounds] [seconds]`.
+ */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
 import type { ThroughputResult } from './driver.ts'
@@ -31,7 +34,7 @@ const { seed } = lab
 const target = await startSluice(seed)
 const client = { name: target.name, url: target.url, apiKey: target.apiKey }
 
-/** How long answers of `/health` took while one client sends requests, in ms. */
+/** Response times of `/health` while one client sends requests, in ms. */
 const measure = async (): Promise<number[]> => {
   const durationMs = seconds * 1000
   const load = { kind: 'throughput', target: client, body: '2kb', clients: 1, warmupMs: 0, durationMs } as const
@@ -51,7 +54,7 @@ const free: number[] = []
 const locked: number[] = []
 try {
   await lab.upstream.setMode({ kind: 'burst', groups: 10 })
-  await measure() // a first round is counted nowhere
+  await measure() // the first round is not counted
   const other = new Database(join(seed.dataDir, 'sluice.db'))
   other.run('PRAGMA busy_timeout = 5000')
   for (let n = 0; n < rounds; n++) {
@@ -59,7 +62,7 @@ try {
     other.run('BEGIN IMMEDIATE')
     locked.push(...(await measure()))
     other.run('ROLLBACK')
-    await Bun.sleep(1000) // what waited is written
+    await Bun.sleep(1000) // the delayed writes are done
   }
   other.close()
 } finally {

@@ -5,7 +5,7 @@ export const OPCODE = { text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as con
 const FIN = 0x80
 const MASKED = 0x80
 
-/** A whole frame. A masked one has the mask zero, which leaves the payload as it is. */
+/** A whole frame. The mask of a masked one is zero, which leaves the payload unchanged. */
 export function frameBytes(opcode: number, payload: Uint8Array, isMasked: boolean): Buffer {
   const { length } = payload
   const head =
@@ -14,7 +14,7 @@ export function frameBytes(opcode: number, payload: Uint8Array, isMasked: boolea
   return Buffer.concat([Buffer.from([FIN | opcode, ...head, ...(isMasked ? [0, 0, 0, 0] : [])]), payload])
 }
 
-/** Cuts what comes in into frames and calls `onFrame` with each; the payload is valid during the call only. */
+/** Splits the input into frames and calls `onFrame` with each. The payload is valid during the call only. */
 export class FrameReader {
   #rest: Buffer | null = null
   readonly #onFrame: (opcode: number, payload: Buffer) => void
@@ -34,7 +34,7 @@ export class FrameReader {
   }
 }
 
-/** -1 while the head of the frame is not whole. */
+/** -1 while the frame's header is incomplete. */
 function endOfFrame(bytes: Buffer, from: number): number {
   if (bytes.length < from + 2) return -1
   const head = headLength(bytes[from + 1] ?? 0)
@@ -52,7 +52,7 @@ function payloadLength(bytes: Buffer, from: number): number {
   return short === 127 ? Number(bytes.readBigUInt64BE(from + 2)) : short
 }
 
-/** Unmasked in place where it was masked. */
+/** Unmasks in place. */
 function getPayload(frame: Buffer): Buffer {
   const second = frame[1] ?? 0
   const head = headLength(second)

@@ -1,4 +1,4 @@
-/** What every measurement is given: the running processes, a way to drive them, and where to report. */
+/** What every measurement gets: the running processes, a driver, and a report. */
 import { dirname } from 'node:path'
 import type { BigSizes } from './dashboard-seed.ts'
 import type { DriverJob } from './driver.ts'
@@ -31,13 +31,13 @@ export type LabOptions = {
   drainSeconds: number
   aborts: number
   socketCycles: number
-  /** Of each page. */
+  /** Number of visits of each page. */
   visits: number
-  /** Only pages like this are visited. */
+  /** Visits only pages that match. */
   paths?: RegExp
-  /** What the measurements of the dashboard run on. */
+  /** The folder of the dashboard measurements. */
   log: BigSizes
-  /** Where that folder is kept for the next run, if it is. */
+  /** Where to keep that folder for the next run. */
   keepIn?: string | undefined
   useBinary: boolean
 }
@@ -47,13 +47,13 @@ export type Lab = {
   report: Report
   upstream: Upstream
   seed: SluiceSeed | null
-  /** For what a measurement leaves behind; removed at the end. */
+  /** Temporary files of a measurement; deleted at the end. */
   workDir: string
   /** Starts the targets of the speed measurements, in the order in which they take turns. */
   startAll: () => Promise<RunningTarget[]>
   /** The same for sockets. */
   startAllSockets: () => Promise<RunningTarget[]>
-  /** Starts a fresh process of the floor, then of Sluice, for measurements of memory. */
+  /** Starts a fresh process of the floor, then of Sluice, to measure memory. */
   fresh: (() => Promise<RunningTarget>)[]
   freshSockets: (() => Promise<RunningTarget>)[]
   drive: <Result>(job: DriverJob) => Promise<Result>
@@ -62,7 +62,7 @@ export type Lab = {
   close: () => Promise<void>
 }
 
-/** Starts the upstream and seeds a data folder. Sluice is left out, with a note, where it does not exist. */
+/** Starts the upstream and seeds a data folder. Leaves Sluice out, with a note, if it is missing. */
 export async function openLab(options: LabOptions, report: Report, workDir: string): Promise<Lab> {
   const upstream = await startUpstream()
   const command = sluiceCommand(options.useBinary ? 'binary' : 'source')
@@ -108,7 +108,7 @@ function inOrder(targets: RunningTarget[]): RunningTarget[] {
   return targets.toSorted((a, b) => ORDER.indexOf(a.name) - ORDER.indexOf(b.name))
 }
 
-/** A data folder has one server at a time, so a fresh process gets a freshly seeded folder. */
+/** A data folder has one server at a time, so each fresh process gets a new folder. */
 async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOptions): Promise<RunningTarget> {
   await upstream.setMode({ kind: 'burst', groups: 10 })
   const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
@@ -119,7 +119,7 @@ async function drive<Result>(script: string, job: unknown): Promise<Result> {
   return JSON.parse(await runCommand(['bun', script, JSON.stringify(job)], {})) as Result // the driver's own type
 }
 
-/** Collects the `Server-Timing` durations of `requests` turns in µs, by phase name. */
+/** Collects `Server-Timing` durations of `requests` requests in µs, by phase name. */
 async function serverTiming(target: RunningTarget, body: BodyName, requests: number): Promise<Map<string, number[]>> {
   const phases = new Map<string, number[]>()
   const id = sessionId(1)

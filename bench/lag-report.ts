@@ -1,4 +1,7 @@
-/** Preloaded into measured servers through BUN_OPTIONS: on SIGUSR1 they write how long they held their loop since the last one. */
+/**
+ * Preloaded into measured servers through BUN_OPTIONS. On SIGUSR1 they write how long they blocked their event loop
+ * since the previous signal.
+ */
 import { renameSync, writeFileSync } from 'node:fs'
 import { watchLag } from './lag.ts'
 
@@ -7,6 +10,6 @@ if (file && Bun.isMainThread && process.argv.includes('serve')) {
   const lag = watchLag()
   process.on('SIGUSR1', () => {
     writeFileSync(`${file}.new`, JSON.stringify(lag()))
-    renameSync(`${file}.new`, file) // whole or not at all
+    renameSync(`${file}.new`, file) // atomically
   })
 }

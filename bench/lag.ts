@@ -1,23 +1,25 @@
-/** How long a process holds its own event loop, told apart from the time in which other processes had the cores. */
+/** How long a process blocks its own event loop, excluding time in which other processes had the cores. */
 import { openSync, readSync } from 'node:fs'
 
 export interface Lag {
-  /** Looks at the clock: how often there was a chance to see a hold. */
+  /** Samples of the clock: how often a block could be detected. */
   looks: number
-  /** The longest time between two looks, less the pause between them. */
+  /** The longest time between two samples, minus the pause between them. */
   longestMs: number
-  /** The same less the time in which the thread was ready to run and had no core: what the process has to answer for. */
+  /** The same without the time in which the thread was runnable but had no core: what the process itself causes. */
   ownMs: number
-  /** The longest of it on a core; the rest of `ownMs` is waiting for the disk. */
+  /** The longest CPU time of a block. The rest of `ownMs` is waiting for the disk. */
   coreMs: number
-  /** Looks with more than 25 ms of its own. */
+  /** Samples with more than 25 ms of its own. */
   overTarget: number
 }
 
 export const LAG_TARGET_MS = 25
 const PAUSE_MS = 2
 
-/** Looks all the time; each call tells of the time since the one before. For the main thread of a process, on Linux. */
+/**
+ * Samples continuously. Each call returns the lag since the previous one. For the main thread of a process, on Linux.
+ */
 export function watchLag(): () => Lag {
   const file = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r')
   const buffer = Buffer.alloc(100)

@@ -1,4 +1,7 @@
-/** A clock that all processes of the machine share, finer than wall time; the runtime's own count from its start. Linux only. */
+/**
+ * A monotonic clock shared by all processes of the machine, finer than wall time. The runtime's own starts with the
+ * process. Linux only.
+ */
 import { dlopen, FFIType, ptr } from 'bun:ffi'
 
 const CLOCK_MONOTONIC = 1

@@ -1,8 +1,7 @@
 /**
- * What a change saves: servers of several checkouts run at the same time under the same load, so that whatever else the
- * machine does meets all of them alike, two of each and again after each restart, since every start has its own luck (3 %).
- * `bun bench/pair.ts RESTARTS FOLDER FOLDER...`, the first being what the others are compared with. `FOLDER+capture` runs
- * while everything is captured.
+ * What a change saves. Servers of several checkouts run at the same time under the same load, two of each, and are
+ * restarted between rounds, because equal processes differ by 3 %. `bun bench/pair.ts RESTARTS FOLDER FOLDER...`; the
+ * first folder is the baseline. `FOLDER+capture` runs while everything is captured.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -22,7 +21,7 @@ import {
 const CLIENTS_EACH = 4
 const ROUNDS = 4
 
-/** µs a request. */
+/** µs per request. */
 type Cost = { cpu: number; main: number }
 type Running = { folder: number; target: RunningTarget }
 
@@ -44,27 +43,27 @@ try {
 }
 
 function print(at: number, starts: Cost[][]): void {
-  const shares = (of: keyof Cost) => starts.map((costs) => costs[at]![of] / costs[0]![of]) // one for each folder
+  const shares = (of: keyof Cost) => starts.map((costs) => costs[at]![of] / costs[0]![of]) // one per folder
   const cpu = mean(starts.map((costs) => costs[at]!.cpu)).toFixed(0)
   const main = mean(shares('main')).toFixed(3)
   console.log(`${folders[at]}: CPU ${cpu} µs/request, × ${withError(shares('cpu'))}; main thread × ${main}`)
 }
 
-/** The mean and its standard error, which takes two values at least. */
+/** The mean and its standard error, which needs at least two values. */
 function withError(values: number[]): string {
   const middle = mean(values)
   const variance = values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)
   return `${middle.toFixed(3)} ± ${Math.sqrt(variance / values.length).toFixed(3)}`
 }
 
-/** Of each folder, in their order; who starts first is last, too. */
+/** The servers of each folder, in order. The first one to start is also the last. */
 async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
   const running: Running[] = []
   try {
     const order = [...folders.keys()]
     for (const folder of [...order, ...order.toReversed()])
       running.push({ folder, target: await getServer(folders[folder]!, upstream) }) // one of its own keys
-    await Promise.all(running.map(measured)) // not counted: compiling
+    await Promise.all(running.map(measured)) // not counted: code is being compiled
     const costs = folders.map(() => ({ cpu: 0, main: 0 }))
     for (let n = 0; n < ROUNDS; n++)
       for (const { folder, cpu, main } of await Promise.all(running.map(measured))) {
@@ -84,7 +83,7 @@ async function getServer(folder: string, { url }: Upstream): Promise<RunningTarg
   return startSluice(seed)
 }
 
-/** As if a user had started a capture of the one key. */
+/** As if a user had started a capture of its key. */
 async function captureAll(dataDir: string): Promise<void> {
   using db = new Database(join(dataDir, 'sluice.db'), { readonly: true })
   const { id: keyId } = db.query('SELECT id FROM api_keys').get() as { id: string } // as: the one that was seeded

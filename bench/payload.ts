@@ -1,4 +1,4 @@
-/** What the benchmark sends and receives: Codex-shaped request bodies and a realistic run of answer events. */
+/** Request bodies as Codex sends them, and a realistic sequence of response events. */
 
 /** The two request sizes of the speed targets: a short turn, and the first turn of a real Codex session. */
 export const BODIES = { '2kb': 2_000, '56kb': 56_000 } as const
@@ -7,14 +7,14 @@ export type BodyName = keyof typeof BODIES
 export const BENCH_MODEL = 'gpt-5.5'
 export const RESPONSES_PATH = '/backend-api/codex/responses'
 
-/** Size of one ordinary event on the wire, frame included, and how many make one answer. */
+/** Size of one ordinary event on the wire, frame included, and how many make one response. */
 const EVENT_BYTES = 230
 const EVENTS_PER_ANSWER = 100
 
-/** Of an answer on a socket in one write: its head, two deltas, its tail. */
+/** Events per write on a socket: the first, two deltas, the last. */
 export const SHORT_ANSWER_EVENTS = 10
 
-/** An event that tells when it was sent, in nanoseconds of the machine's monotonic clock, has this many digits behind the key. */
+/** Number of digits of an event's send time, in nanoseconds of the machine's monotonic clock. */
 export const STAMP_KEY = 'sent at '
 export const STAMP_DIGITS = 20
 
@@ -26,7 +26,7 @@ export function requestBody(name: BodyName, sessionId: string): string {
   return codexBody(sessionId, filler(Math.max(0, BODIES[name] - fixed)))
 }
 
-/** The headers the Codex CLI sends beside the body; `authorization` is the proxy's API key or a stand-in. */
+/** The headers the Codex CLI sends with the body; `authorization` is the proxy's API key or a placeholder. */
 export function requestHeaders(sessionId: string, apiKey: string): Record<string, string> {
   return {
     'x-codex-beta-features': 'remote_compaction_v2',
@@ -42,7 +42,7 @@ export function requestHeaders(sessionId: string, apiKey: string): Record<string
   }
 }
 
-/** The headers of its handshake, and the frame that a turn is on a socket. */
+/** The headers of its handshake, and the frame of a turn on a socket. */
 export function handshakeHeaders(sessionId: string, apiKey: string): Record<string, string> {
   const { accept: _, 'content-type': __, ...headers } = requestHeaders(sessionId, apiKey)
   return { ...headers, 'openai-beta': 'responses_websockets=2026-02-06' }
@@ -57,7 +57,7 @@ export function sessionId(n: number): string {
   return `01a1fa22-24d2-78d0-b0fa-${n.toString(16).padStart(12, '0')}`
 }
 
-/** The SSE events of one answer: created … deltas … completed with usage, `EVENTS_PER_ANSWER` of them. */
+/** The SSE events of one response: created … deltas … completed with usage, `EVENTS_PER_ANSWER` of them. */
 export function answerEvents(responseId: string): Uint8Array[] {
   const item = { type: 'message', id: 'msg_bench', role: 'assistant', status: 'in_progress', content: [] }
   const part = { type: 'output_text', text: '', annotations: [] }
@@ -168,7 +168,9 @@ const execTool = {
   },
 }
 
-/** Prose of exactly `length` ASCII characters that JSON does not escape, varied enough not to be a best case. */
+/**
+ * Prose of exactly `length` ASCII characters that JSON does not escape, varied enough to be compressed realistically.
+ */
 function filler(length: number): string {
   const sentence = 'Prefer the smallest change that keeps the tests green, and say in one line why it is safe. '
   return sentence.repeat(Math.ceil(Math.max(0, length) / sentence.length)).slice(0, Math.max(0, length))

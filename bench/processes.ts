@@ -1,4 +1,4 @@
-/** Starts, measures and stops the benchmark's child processes; every measured thing runs in a process of its own. */
+/** Starts, measures and stops the benchmark's child processes. Everything measured runs in a process of its own. */
 import { readFileSync } from 'node:fs'
 
 export type Child = {
@@ -10,8 +10,8 @@ export type Child = {
 }
 
 /**
- * The environment children get: ours without proxy variables, so that nothing leaves this machine, without settings of
- * an installed Sluice, and without the fetch cap: Sluice raises its own, and that is part of what is measured.
+ * Environment of child processes: without proxy variables, so that all traffic stays on this machine, without settings
+ * of an installed Sluice, and without the fetch cap, because Sluice raises its own and that is measured too.
  */
 export function childEnv(extra: Record<string, string>): Record<string, string> {
   const kept = Object.entries(process.env).filter(
@@ -25,11 +25,11 @@ export function childEnv(extra: Record<string, string>): Record<string, string> 
 /** Starts one of our own servers, which print `{"port":n}` as their first line. */
 export async function startHelper(script: string, env: Record<string, string>): Promise<Child> {
   const child = Bun.spawn(['bun', script], { env: childEnv(env), stdin: 'ignore', stdout: 'pipe', stderr: 'inherit' })
-  const { port } = JSON.parse(await firstLine(child.stdout)) as { port: number } // the line our own helpers print
+  const { port } = JSON.parse(await firstLine(child.stdout)) as { port: number } // as: the line our own helpers print
   return { pid: child.pid, url: `http://127.0.0.1:${port}`, errors: () => '', stop: () => stop(child) }
 }
 
-/** Starts a server that was told its port, and keeps what it writes to stderr in `logFile`; does not wait for it. */
+/** Starts a server on a given port with its stderr in `logFile`. Does not wait for it. */
 export function startServer(command: string[], port: number, env: Record<string, string>, logFile: string): Child {
   const log = Bun.file(logFile)
   const child = Bun.spawn(command, { env: childEnv(env), stdin: 'ignore', stdout: 'ignore', stderr: log })
@@ -37,7 +37,7 @@ export function startServer(command: string[], port: number, env: Record<string,
   return { pid: child.pid, url: `http://127.0.0.1:${port}`, errors, stop: () => stop(child) }
 }
 
-/** Runs a command to its end and returns its stdout; throws with its output when it fails. */
+/** Runs a command and returns its stdout. Throws with its output when it fails. */
 export async function runCommand(command: string[], env: Record<string, string>): Promise<string> {
   const child = Bun.spawn(command, { env: childEnv(env), stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
   const [out, err, code] = await Promise.all([
@@ -60,7 +60,7 @@ export function cpuMs(pid: number): number {
   return usedMs(`/proc/${pid}/stat`)
 }
 
-/** The same of its first thread alone, which runs the event loop. */
+/** The same for its first thread only, which runs the event loop. */
 export function mainThreadMs(pid: number): number {
   return usedMs(`/proc/${pid}/task/${pid}/stat`)
 }
@@ -71,7 +71,7 @@ function usedMs(statFile: string): number {
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Waits until `url` answers anything at all. Throws after `timeoutMs`. */
+/** Waits until `url` responds with any status. Throws after `timeoutMs`. */
 export async function waitForAnswer(url: string, timeoutMs: number): Promise<void> {
   const deadline = performance.now() + timeoutMs
   for (;;) {

@@ -1,7 +1,7 @@
-/** A bare HTTP/1.1 client on a TCP socket: the load driver must cost far less than what it measures. */
+/** A minimal HTTP/1.1 client on a TCP socket, because the load driver must cost far less than what it measures. */
 import type { Socket } from 'bun'
 
-/** What became of one request. Times are from `Bun.nanoseconds()`; `firstByteNs` is the first byte of the body. */
+/** The result of one request. Times are from `Bun.nanoseconds()`; `firstByteNs` is the first byte of the body. */
 export type Reply = {
   status: number
   sentNs: number
@@ -34,7 +34,7 @@ export class Connection {
     this.#onData = onData
   }
 
-  /** Sends prebuilt bytes and resolves when the answer has ended; rejects when the connection closes before. */
+  /** Sends prebuilt bytes and resolves when the response has ended. Rejects when the connection closes earlier. */
   async send(request: Uint8Array): Promise<Reply> {
     const socket = this.#socket ?? (await this.#connect())
     this.#head = ''
@@ -59,7 +59,7 @@ export class Connection {
     this.#socket?.resume()
   }
 
-  /** Closes at once, as a client that has been killed does. */
+  /** Closes immediately, like a client that was killed. */
   drop(): void {
     this.#socket?.terminate()
     this.#socket = null

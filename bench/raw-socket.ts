@@ -1,4 +1,4 @@
-/** A bare WebSocket client on a TCP socket: the driver must cost far less than what it measures. */
+/** A minimal WebSocket client on a TCP socket, because the driver must cost far less than what it measures. */
 import type { Socket } from 'bun'
 import { FrameReader, frameBytes, OPCODE } from './frames.ts'
 
@@ -34,7 +34,7 @@ export class RawSocket {
     return raw.#opened.promise
   }
 
-  /** Resolves when the connection has ended, however. */
+  /** Resolves when the connection has ended for any reason. */
   get closed(): Promise<void> {
     return this.#closed.promise
   }
@@ -48,7 +48,7 @@ export class RawSocket {
     this.#socket?.pause()
   }
 
-  /** Says goodbye and resolves when the peer has ended the connection. */
+  /** Sends a close frame and resolves when the peer has closed the connection. */
   close(): Promise<void> {
     this.#write(frameBytes(OPCODE.close, Buffer.from([3, 232]), true))
     return this.#closed.promise
@@ -95,7 +95,7 @@ export class RawSocket {
 
   #end(): void {
     this.#opened.reject(new Error('the connection ended during the handshake'))
-    this.#opened.promise.catch(() => {}) // nobody waits for it any more
+    this.#opened.promise.catch(() => {}) // no caller waits for it any more
     this.#closed.resolve()
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How long a replay of 100,000 requests takes: `bun bench/replay.ts [accounts] [conversations]`. Requests come evenly over
- * 28 days, and the plans have room for nine tenths of them at once.
+ * How long a replay of 100,000 requests takes: `bun bench/replay.ts [accounts] [conversations]`. Requests are spread
+ * evenly over 28 days, and the plans have capacity for nine tenths of them.
  */
 
 import { seededFloats } from '../src/lib/random.ts'

@@ -1,4 +1,4 @@
-/** Prints measurements as small tables and verdicts as PASS or FAIL lines, and remembers the verdicts. */
+/** Prints measurements as small tables and verdicts as PASS or FAIL lines, and keeps the verdicts. */
 
 type Verdict = { name: string; isPass: boolean; measured: string; target: string }
 
@@ -35,7 +35,7 @@ export function createReport(print: (line: string) => void): Report {
   }
 }
 
-/** Three significant digits, without an exponent; whole numbers whole. */
+/** Three significant digits without an exponent; integers unchanged. */
 export function short(value: number): string {
   if (!Number.isFinite(value) || Number.isInteger(value)) return String(value)
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value) || 1)))

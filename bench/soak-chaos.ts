@@ -1,4 +1,4 @@
-/** The chaos step: Sluice in front of the strict stand-in while accounts fail in every way the stand-in can play. */
+/** The chaos step: Sluice in front of the strict stand-in while accounts fail in every way the stand-in supports. */
 import { seededRandom } from '../src/lib/random.ts'
 import { createUpstream, type Upstream } from '../tests/support/upstream/app.ts'
 import { type Fault, faults } from '../tests/support/upstream/faults.ts'
@@ -13,12 +13,12 @@ const FAULT_EVERY_MS = 150
 const KILL_EVERY_MS = 20_000
 const RECOVERY_MS = 75_000
 
-/** How the turns of all clients ended. `cut` are those that a kill of the server broke off. */
+/** How the requests of all clients ended. `cut`: interrupted by killing the server. */
 type Tally = { answered: number; refused: number; failed: number; cut: number; wrong: string[] }
 
 /**
- * Every answer must be a stream with exactly one terminal event or a JSON refusal, whatever happens behind; afterwards
- * the pool is whole again within one check interval, and the stand-in has seen nothing a good client would not send.
+ * Every response must be a stream with exactly one terminal event or a JSON error, whatever fails upstream. Afterwards
+ * all accounts must be available within one check interval, and the stand-in must have seen no invalid request.
  */
 export async function chaos(context: SoakContext): Promise<string> {
   const command = sluiceCommand(context.useBinary ? 'binary' : 'source')
@@ -50,7 +50,7 @@ export async function chaos(context: SoakContext): Promise<string> {
   }
 }
 
-/** The running server; `isDown` while it has been killed and is not back yet. */
+/** The running server; `isDown` from a kill until the restart is complete. */
 type Host = { target: RunningTarget | null; isDown: boolean }
 
 async function underLoad({ seed, scale }: SoakContext, upstream: Upstream, host: Host, start: () => Promise<void>) {
@@ -73,7 +73,7 @@ async function underLoad({ seed, scale }: SoakContext, upstream: Upstream, host:
       host.isDown = true
       process.kill(host.target.child.pid, 'SIGKILL')
       await host.target.child.stop()
-      // The answers to the restart's own trial turns must not be spoilt, or a slow start would look like a fault.
+      // Responses to the restart's own trial requests must not fail, or a slow start would look like an error.
       for (const account of upstream.accounts) account.clearFaults()
       await start()
     }
@@ -132,7 +132,7 @@ function eventTypes(text: string): unknown[] {
   })
 }
 
-/** With every fault gone, each account must serve again, and no stream may be left open upstream. */
+/** Without faults each account must serve again, and no upstream stream may be open. */
 async function recover(upstream: Upstream, host: Host): Promise<void> {
   for (const account of upstream.accounts) account.clearFaults()
   const since = Date.now()

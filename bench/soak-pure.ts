@@ -1,4 +1,7 @@
-/** Soak steps over pure code: SSE framing, account states, selection. Each has an oracle written from the rules alone. */
+/**
+ * Soak steps on pure code: SSE framing, account states, selection. Each is checked against a separate implementation of
+ * the rules.
+ */
 import { seededRandom } from '../src/lib/random.ts'
 import { SseScanner } from '../src/lib/sse.ts'
 import { eventData } from '../src/lib/sse-payload.ts'
@@ -19,7 +22,7 @@ import type { SoakContext } from './soak-step.ts'
 
 type Draw = { below: (n: number) => number; pick: <T>(from: readonly T[]) => T; float: () => number }
 
-/** Events of random shape with random line ends, cut at random bytes, must come out as the whole document says. */
+/** Events of random shape with random line ends, split at random bytes, must parse like the whole document. */
 export function sseFraming({ seed, scale }: SoakContext): string {
   const documents = Math.ceil(100_000 * scale)
   const encoder = new TextEncoder()
@@ -47,7 +50,7 @@ function scanInPieces(bytes: Uint8Array, draw: Draw): Seen[] {
     const end = Math.min(bytes.length, at + 1 + draw.below(longest))
     for (const event of scanner.push(bytes.slice(at, end))) {
       const data = eventData(event.bytes)
-      // The scanner takes a type it finds in front without reading the rest; what it says of broken JSON is not fixed.
+      // The scanner reads a type in front without the rest; its result for broken JSON is undefined.
       if (data !== null) seen.push({ data, type: isJson(data) ? event.type : null })
     }
     at = end
@@ -55,10 +58,12 @@ function scanInPieces(bytes: Uint8Array, draw: Draw): Seen[] {
   return seen
 }
 
-/** The rules of WHATWG HTML §9.2.6 on the whole text at once: normalise line ends, split at blank lines, read fields. */
+/**
+ * The rules of WHATWG HTML §9.2.6 applied to the whole text: normalise line ends, split at blank lines, read fields.
+ */
 function readWhole(text: string): Seen[] {
   const blocks = text.replace(/\r\n?/g, '\n').split(/\n\n+/)
-  blocks.pop() // what no blank line has ended
+  blocks.pop() // an event that is not ended by a blank line
   return blocks.flatMap((block) => {
     const lines = block.split('\n').filter((line) => line.startsWith('data:'))
     if (lines.length === 0) return []
@@ -113,7 +118,7 @@ function randomData(draw: Draw): string[] {
   return draw.pick(shapes)
 }
 
-/** Random lives of an account: a block always explains itself and always ends. */
+/** Random event sequences of an account: a block always has a cause and always ends. */
 export function stateWalks({ seed, scale }: SoakContext): string {
   const lives = Math.ceil(200_000 * scale)
   let blocks = 0
@@ -135,7 +140,7 @@ export function stateWalks({ seed, scale }: SoakContext): string {
   return `${lives} lives, ${blocks} ended blocked`
 }
 
-/** The one refusal `nextState` makes is of a pause or reactivation the state forbids; it changes nothing. */
+/** `nextState` rejects only a pause or reactivation that the state forbids, and then changes nothing. */
 function after(state: AccountState, event: AccountEvent): AccountState {
   try {
     return nextState(Object.freeze({ ...state }), event)
@@ -189,7 +194,7 @@ function randomEvent(draw: Draw, at: number): AccountEvent {
     { kind: 'reauthenticated', at },
     { kind: 'auth_failed', at, code, evidence: '' },
   ]
-  // Refusals are what the rules are about, so they come up most.
+  // Rejections are what the rules are about, so they are the most frequent.
   return draw.below(3) === 0 ? draw.pick(events) : draw.pick(events.slice(0, 6))
 }
 
@@ -198,7 +203,9 @@ function usageAt(at: number, usedPercent: number): UsageSnapshot {
   return { at, windows: { fiveHour: window, weekly: null, monthly: null }, credits: null, planType: 'plus' }
 }
 
-/** What each strategy must give five accounts that used 10, 30, 50, 70 and 90 percent of the same plan, in shares of 1. */
+/**
+ * The share of requests each strategy must give five accounts of the same plan that used 10, 30, 50, 70 and 90 percent.
+ */
 const EXPECTED: Record<Strategy, readonly number[]> = {
   capacity_weighted: [90, 70, 50, 30, 10].map((left) => left / 250),
   usage_weighted: [1, 0, 0, 0, 0],
@@ -210,7 +217,7 @@ const EXPECTED: Record<Strategy, readonly number[]> = {
   single_account: [0, 0, 1, 0, 0],
 }
 
-/** Shares over many selections must be what the strategy promises; half a percent is over five standard deviations. */
+/** Shares over many selections must match the strategy; half a percent is more than five standard deviations. */
 export function fairness({ seed, scale }: SoakContext): string {
   const selections = Math.ceil(500_000 * scale)
   const tolerance = 0.005 / Math.sqrt(scale)
@@ -298,6 +305,6 @@ function drawFrom(seed: number): Draw {
   const random = seededRandom(seed)
   const float = () => random.float()
   const below = (n: number) => Math.floor(float() * n)
-  // `below` stays inside the list, which is never empty here.
+  // as: `below` stays inside the list, which is not empty here
   return { float, below, pick: <T>(from: readonly T[]) => from[below(from.length)] as T }
 }

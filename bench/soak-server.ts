@@ -1,4 +1,4 @@
-/** Soak steps against a whole running Sluice: leaks under mixed load, and kill -9 with restart. */
+/** Soak steps with a running Sluice: leaks under mixed load, and kill -9 with restart. */
 import { Database } from 'bun:sqlite'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,10 +13,13 @@ type Footprint = { rss: number; descriptors: number; sockets: number; streams: n
 
 const LEAK_ROUNDS = 10
 const MAX_RSS_GROWTH = 15_000_000
-/** Idle upstream connections come and go inside the keep-alive pool. */
+/** Idle upstream connections open and close within the keep-alive pool. */
 const MAX_DESCRIPTOR_GROWTH = 8
 
-/** Rounds of ordinary turns, aborted streams and abandoned long answers; after the second nothing may grow further. */
+/**
+ * Rounds of ordinary requests, aborted streams and abandoned long responses. After the second round memory must not
+ * grow.
+ */
 export function leakRounds(context: SoakContext): Promise<string> {
   return withLab(context, async (lab, seed) => {
     const target = await startSluice(seed)
@@ -81,7 +84,9 @@ function compare(rounds: Footprint[]): string {
 const KILL_ROUNDS = 20
 const KILLED_STREAMS = 200
 
-/** What ended 250 ms before the kill is in the log, the database is sound, and the next request is answered. */
+/**
+ * Requests that ended 250 ms before the kill are in the log, the database is intact, and the next request is served.
+ */
 export function killRounds(context: SoakContext): Promise<string> {
   return withLab(context, async (lab, seed) => {
     let finished = 0
@@ -104,7 +109,7 @@ export function killRounds(context: SoakContext): Promise<string> {
   })
 }
 
-/** Kills the server while `KILLED_STREAMS` streams run; returns how many turns had ended at least 250 ms before. */
+/** Kills the server while `KILLED_STREAMS` streams run. Returns how many requests had ended at least 250 ms before. */
 async function killOnce(lab: Lab, target: RunningTarget): Promise<number> {
   const client = { name: target.name, url: target.url, apiKey: target.apiKey }
   const load = { kind: 'throughput', target: client, body: '2kb', clients: 4, warmupMs: 0, durationMs: 300 } as const
@@ -128,10 +133,10 @@ async function killOnce(lab: Lab, target: RunningTarget): Promise<number> {
   return total
 }
 
-/** At most as long as the driver holds them; what is missing then is told by its own count. */
+/** Waits at most as long as the driver holds them. Its own count shows missing ones. */
 async function untilOpen(lab: Lab, streams: number): Promise<void> {
   for (let tries = 0; tries < 60 && (await lab.upstream.stats()).openStreams < streams; tries++) await Bun.sleep(50)
-  await Bun.sleep(300) // for the first bytes to reach the driver, and for the 250 ms of the turns before
+  await Bun.sleep(300) // for the first bytes to reach the driver, and for the 250 ms of earlier requests
 }
 
 function checkDatabase(dataDir: string): void {

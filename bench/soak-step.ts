@@ -1,12 +1,12 @@
-/** What a soak step is given and how it says that it passed, failed or could not run. */
+/** What a soak step gets, and how it reports that it passed, failed or was skipped. */
 
-/** `scale` is 1 in a full run and small in a quick one; counts are multiplied by it. */
+/** `scale` is 1 in a full run and smaller in a quick one; counts are multiplied by it. */
 export type SoakContext = { seed: number; scale: number; useBinary: boolean }
 
-/** Returns what it has to say when it passed; throws when it failed, and `Skipped` when it could not run. */
+/** Returns its report when it passed. Throws when it failed, and `Skipped` when it could not run. */
 export type SoakStep = (context: SoakContext) => Promise<string> | string
 
-/** The thing to be soaked is not there. */
+/** What the step needs does not exist. */
 export class Skipped extends Error {
   override readonly name = 'Skipped'
 }

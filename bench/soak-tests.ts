@@ -1,4 +1,4 @@
-/** Runs the repository's own property tests again with many more runs; they read the count from `PROPERTY_RUNS`. */
+/** Runs the repository's property tests with many more runs, which they read from `PROPERTY_RUNS`. */
 import type { SoakContext } from './soak-step.ts'
 
 const RUNS = 10_000
@@ -19,7 +19,7 @@ export async function propertyTests({ scale, seed }: SoakContext): Promise<strin
 const FRAMES = 100_000
 const KILLS = 5_000
 
-/** Random frames on sockets, and either side of them killed at random points. */
+/** Random frames on sockets, with either side killed at random points. */
 export async function socketTests({ scale, seed }: SoakContext): Promise<string> {
   const [frames, kills] = [FRAMES * scale, KILLS * scale].map(Math.ceil)
   await runTests(['./tests/sockets/fuzz.test.ts', './tests/sockets/chaos.test.ts'], {

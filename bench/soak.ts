@@ -1,4 +1,4 @@
-/** `bun run soak`: the large numbers that are too slow for `npm test`; one line per step, the sum as the last line. */
+/** `bun run soak`: checks with large numbers that are too slow for `npm test`. Prints one line per step and a total. */
 import { parseArgs } from 'node:util'
 import { chaos } from './soak-chaos.ts'
 import { fairness, sseFraming, stateWalks } from './soak-pure.ts'

@@ -1,4 +1,4 @@
-/** The load driver for sockets, run as a child process like `driver.ts`: one job in argv, its result on stdout. */
+/** The load driver for sockets, a child process like `driver.ts`: one job in argv, its result on stdout. */
 import type { Target } from './driver.ts'
 import { frameBytes, OPCODE } from './frames.ts'
 import { machineNs } from './machine-clock.ts'
@@ -18,7 +18,7 @@ export type SocketJob =
   | { kind: 'events'; target: Target; sockets: number; warmupMs: number; durationMs: number }
   | { kind: 'turns'; targets: Target[]; body: BodyName; warmup: number; turns: number }
   | { kind: 'idle'; target: Target; count: number; holdMs: number }
-  /** `abandons`: the client stops reading in the middle and drops the connection after `abandonMs`. */
+  /** `abandons`: the client stops reading in the middle and closes the connection after `abandonMs`. */
   | { kind: 'cycles'; target: Target; count: number; concurrency: number; abandonMs: number | null }
 
 export type Latency = { p50Us: number; p99Us: number; samples: number }
@@ -26,7 +26,7 @@ export type TurnsResult = Record<string, Latency>
 export type IdleResult = { opened: number; rampSeconds: number }
 export type CyclesResult = { cycles: number; seconds: number }
 
-/** How many handshakes are under way at once. */
+/** Number of parallel handshakes. */
 const RAMP = 20
 
 const job = JSON.parse(process.argv[2] ?? 'null') as SocketJob // written by bench/sockets.ts, which shares the type
@@ -64,7 +64,7 @@ async function events(task: Extract<SocketJob, { kind: 'events' }>): Promise<Lat
   return latency(samplesUs)
 }
 
-/** From the create to its terminal event on a socket that has served before; the targets in turn, turn by turn. */
+/** From the create frame to its terminal event on a socket that has served before. Alternates between the targets. */
 async function turns(task: Extract<SocketJob, { kind: 'turns' }>): Promise<TurnsResult> {
   const clients = await Promise.all(
     task.targets.map(async (target, n) => ({
@@ -134,7 +134,7 @@ async function abandon(socket: RawSocket, { frame, ms }: { frame: Uint8Array; ms
   socket.drop()
 }
 
-/** Rejects when the answer is another than it should be, or the connection ends before. */
+/** Rejects when the response is not the expected one, or the connection ends before. */
 function turn(socket: RawSocket, frame: Uint8Array): Promise<void> {
   const over = Promise.withResolvers<void>()
   socket.onText = (payload) => {

@@ -1,4 +1,4 @@
-/** Sockets against a bare pass-through of frames: latency per event and per turn, memory of idle sessions, what cycles leave. */
+/** Sockets against a pass-through of frames: latency per event and per turn, memory of idle sessions, and leaks. */
 import { readdirSync } from 'node:fs'
 import type { Lab } from './lab.ts'
 import { rssBytes } from './processes.ts'
@@ -52,7 +52,7 @@ export async function measureSocketTurns(lab: Lab, targets: RunningTarget[]): Pr
   if (added) lab.report.check('added to a turn on a warm socket, p50', added.p50.median / 1000, '<=', 0.5, ' ms')
 }
 
-/** Prints a row for each target; what Sluice adds to direct, round by round. */
+/** Prints a row per target, and what Sluice adds to a direct connection in each round. */
 function printLatency(lab: Lab, targets: RunningTarget[], rounds: Map<TargetName, Latency>[]) {
   const of = (name: TargetName, value: (cell: Latency, direct: Latency) => number): Summary =>
     summarize(
@@ -110,7 +110,10 @@ export async function measureIdleSessions(lab: Lab): Promise<void> {
   lab.report.table(['target', 'open', 'ramp', 'resting RSS before', 'KiB each'], rows)
 }
 
-/** Turns and goodbyes, then clients that stop reading while the upstream floods and drops; what a second time adds. */
+/**
+ * Turns with a clean close, then clients that stop reading while the upstream keeps sending, and disconnect: memory
+ * after a second run.
+ */
 export async function measureSocketCycles(lab: Lab): Promise<void> {
   const count = lab.options.socketCycles
   lab.report.heading(

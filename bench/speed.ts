@@ -1,4 +1,4 @@
-/** Requests per second and time to first byte of every target against the floor, round by round. */
+/** Requests per second and time to first byte of every target compared with the floor, round by round. */
 import type { DriverJob, Target, ThroughputResult, TtfbResult } from './driver.ts'
 import type { Lab } from './lab.ts'
 import { BODIES, type BodyName } from './payload.ts'
@@ -12,12 +12,12 @@ const CLIENTS = 16
 const THROUGHPUT_TARGET: Record<BodyName, number> = { '2kb': 0.7, '56kb': 0.5 }
 /** How much Sluice may add to the first byte, as a multiple of what the floor adds. */
 const TTFB_TARGET = 1.7
-/** Which core the kernel puts a process on decides much of one run's latency, so each round is several short ones. */
+/** The core the kernel chooses for a process dominates the latency of a run, so each round has several short ones. */
 const TTFB_RUNS_PER_ROUND = 3
 
 type RoundCell = { perSecond: number; cpuUs: number }
 
-/** 16 clients in a closed loop. Targets take turns inside each round; ratios are made within the round. */
+/** 16 clients in a closed loop. Targets take turns within each round; ratios are computed per round. */
 export async function measureThroughput(lab: Lab, targets: RunningTarget[]): Promise<void> {
   await lab.upstream.setMode({ kind: 'burst', groups: 10 })
   for (const body of bodyNames()) {
@@ -92,7 +92,7 @@ function printThroughput(
   )
 }
 
-/** One client; the time from the request's first byte out to the first body byte in, minus the same without a proxy. */
+/** One client: from the request's first byte to the first body byte, minus the same without a proxy. */
 export async function measureFirstByte(lab: Lab, targets: RunningTarget[]): Promise<void> {
   await lab.upstream.setMode({ kind: 'burst', groups: 10 })
   for (const body of bodyNames()) {
@@ -133,7 +133,7 @@ function printFirstByte(lab: Lab, targets: RunningTarget[], body: BodyName, roun
   else lab.report.note(`for 56 KB no target is set: ${short(sluice)} × what the floor adds`)
 }
 
-/** Where the time to first byte goes inside Sluice: the median of each phase of its `Server-Timing` header. */
+/** Time to first byte inside Sluice: the median of each phase of the `Server-Timing` header. */
 export async function measurePhases(lab: Lab, targets: RunningTarget[]): Promise<void> {
   const sluice = targets.find((target) => target.name === 'sluice')
   if (!sluice) return

@@ -1,4 +1,4 @@
-/** The few statistics the benchmark prints. */
+/** The statistics that the benchmark prints. */
 
 export type Summary = { median: number; min: number; max: number; spreadPercent: number }
 

@@ -47,10 +47,13 @@ export async function startFloor(upstream: Child, env: Record<string, string> = 
   return { name: 'floor', url: child.url, apiKey: 'none', child }
 }
 
-/** Lets a process be told to collect (`collect.ts`). Not for measurements of the start: it takes time to load. */
+/**
+ * Makes the process collect garbage on a signal (`collect.ts`). Not for measurements of the start, because it takes
+ * time to load.
+ */
 export const WITH_COLLECT_SIGNAL = { BUN_OPTIONS: '--preload ./bench/collect.ts' }
 
-/** The floor for sockets has its own process: it does nothing else. */
+/** The floor for sockets, in a process without other work. */
 export async function startFloorSockets(upstream: Child): Promise<RunningTarget> {
   const child = await startHelper('bench/floor-sockets.ts', {
     ...WITH_COLLECT_SIGNAL,
@@ -59,7 +62,7 @@ export async function startFloorSockets(upstream: Child): Promise<RunningTarget>
   return { name: 'floor', url: child.url, apiKey: 'none', child }
 }
 
-/** Starts nginx as one process with `proxy_pass`, unbuffered; null when it is not installed. */
+/** Starts nginx as one process with unbuffered `proxy_pass`; null when it is not installed. */
 export async function startNginx(upstream: Child, workDir: string): Promise<RunningTarget | null> {
   const nginx = Bun.which('nginx') ?? Bun.which('nginx', { PATH: '/usr/sbin:/usr/local/sbin' })
   if (!nginx) return null
@@ -73,7 +76,7 @@ export async function startNginx(upstream: Child, workDir: string): Promise<Runn
   return { name: 'nginx', url: child.url, apiKey: 'none', child }
 }
 
-/** How Sluice is started: the compiled binary or the source. Null when that does not exist. */
+/** How Sluice is started: the executable or the source. Null when it does not exist. */
 export function sluiceCommand(kind: 'source' | 'binary'): string[] | null {
   if (kind === 'binary') return existsSync('dist/sluice') ? ['dist/sluice'] : null
   return existsSync('src/main.ts') ? ['bun', 'src/main.ts'] : null
@@ -81,11 +84,11 @@ export function sluiceCommand(kind: 'source' | 'binary'): string[] | null {
 
 export type SeedOptions = {
   authJsons?: string[]
-  /** The upstream transport. `http` for the measurements over HTTP: a floor that dials a socket for each turn is none. */
+  /** The upstream transport. `http` when measuring HTTP, because the floor does not open a socket per turn. */
   transport?: 'http' | 'auto'
 }
 
-/** Fills a fresh data folder through the command line: five accounts, a key with a limit, key authentication on. */
+/** Fills a new data folder with the command line: five accounts, a key with a limit, key authentication on. */
 export async function seedSluice(
   command: string[],
   upstreamUrl: string,
@@ -116,7 +119,7 @@ export async function seedSluice(
   return { command, dataDir, apiKey: key, upstreamUrl }
 }
 
-/** Starts Sluice on a seeded folder and waits until it answers a turn with 200. Set the upstream to `burst` before. */
+/** Starts Sluice on a seeded folder and waits until it answers a turn with 200. Set the upstream to `burst` first. */
 export async function startSluice(seed: SluiceSeed, env: Record<string, string> = {}): Promise<RunningTarget> {
   const child = launchSluice(seed, env)
   const target: RunningTarget = { name: 'sluice', url: child.url, apiKey: seed.apiKey, child }
@@ -127,7 +130,7 @@ export async function startSluice(seed: SluiceSeed, env: Record<string, string> 
   return target
 }
 
-/** Starts Sluice and does not wait for anything. */
+/** Starts Sluice without waiting. */
 export function launchSluice(seed: SluiceSeed, extra: Record<string, string> = {}): Child {
   const port = freePort()
   const env = { ...sluiceEnv(seed.dataDir, seed.upstreamUrl), PORT: String(port), HOST: '127.0.0.1', ...extra }
@@ -159,7 +162,7 @@ async function waitForTurn(target: Target): Promise<void> {
   throw new Error(last)
 }
 
-/** Where its data and its upstream are. */
+/** Its data folder and its upstream. */
 export function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, string> {
   return {
     CODEX_LB_DATA_DIR: dataDir,
@@ -168,12 +171,12 @@ export function sluiceEnv(dataDir: string, upstreamUrl: string): Record<string, 
   }
 }
 
-/** Of as many accounts. */
+/** For this number of accounts. */
 export function benchAuthJsons(count: number): string[] {
   return Array.from({ length: count }, (_, n) => benchAuthJson(n))
 }
 
-/** What Codex writes after a login, with tokens nobody can verify. */
+/** What Codex writes after a sign-in, with unsigned tokens. */
 function benchAuthJson(n: number): string {
   const claims = {
     sub: `user-bench-${n}`,

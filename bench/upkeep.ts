@@ -1,4 +1,7 @@
-/** Retention as the server does it, on a folder that no server uses, in a process of its own: `bun bench/upkeep.ts <database> <days>`. */
+/**
+ * Retention as the server runs it, on a folder without a server, in its own process: `bun bench/upkeep.ts <database>
+ * <days>`.
+ */
 import { Database } from 'bun:sqlite'
 import { openDatabase } from '../db/open.ts'
 import { retain } from '../src/jobs/retention.ts'

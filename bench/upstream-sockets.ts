@@ -1,10 +1,10 @@
-/** The socket side of the benchmark's upstream: the handshake, and answers as frames that are built once. */
+/** The socket side of the benchmark's upstream: the handshake, and responses as prebuilt frames. */
 import { FrameReader, frameBytes, OPCODE } from './frames.ts'
 import { machineNs } from './machine-clock.ts'
 import { answerEvents, SHORT_ANSWER_EVENTS, STAMP_DIGITS, STAMP_KEY } from './payload.ts'
 import type { UpstreamMode } from './upstream.ts'
 
-/** What a session needs of its connection. */
+/** What a session needs from its connection. */
 type Wire = { send: (bytes: Uint8Array) => void; drop: () => void; end: () => void }
 
 export type SocketSession = { push: (bytes: Buffer) => void; closed: () => void }
@@ -17,7 +17,7 @@ const tail = Buffer.concat(frames.slice(-4))
 const flood = Buffer.concat(Array.from({ length: 280 }, (_, n) => frames[10 + (n % 50)] ?? Buffer.alloc(0)))
 const stamped = stampedFrame()
 
-/** The whole head of the 101, from the request's. */
+/** The header block of the 101 response. */
 export function acceptance(requestHeaders: string, rateHeaders: readonly string[]): Uint8Array {
   const key = /\r\nsec-websocket-key: *(\S+)/i.exec(requestHeaders)?.[1] ?? ''
   const accept = new Bun.CryptoHasher('sha1').update(key + GUID).digest('base64')
@@ -25,7 +25,7 @@ export function acceptance(requestHeaders: string, rateHeaders: readonly string[
   return Buffer.from(`HTTP/1.1 101 Switching Protocols\r\n${lines.join('\r\n')}\r\n\r\n`)
 }
 
-/** Answers each text frame in the mode that is set when it comes; `onTurn` is called before. */
+/** Answers each text frame in the mode set at that time. Calls `onTurn` first. */
 export function openSession(wire: Wire, mode: () => UpstreamMode, onTurn: () => void): SocketSession {
   let timer: Timer | undefined
   const reader = new FrameReader((opcode, payload) => {
@@ -49,7 +49,7 @@ function answer(wire: Wire, mode: UpstreamMode): Timer | undefined {
   return undefined
 }
 
-/** An event with the time of its sending each interval; `events: 0` goes on until the peer leaves. */
+/** One event with its send time per interval. `events: 0`: until the peer closes. */
 function pace(wire: Wire, { intervalMs, events }: Extract<UpstreamMode, { kind: 'slow' }>): Timer {
   wire.send(head)
   let sent = 0
@@ -61,14 +61,14 @@ function pace(wire: Wire, { intervalMs, events }: Extract<UpstreamMode, { kind: 
   return timer
 }
 
-/** More than anybody takes who has stopped reading, and then the end of the connection. */
+/** More than the buffers of a peer that stopped reading, then closes the connection. */
 function floodAndDrop(wire: Wire, { bytes, dropAfterMs }: Extract<UpstreamMode, { kind: 'flood' }>): Timer {
   wire.send(head)
   for (let sent = 0; sent < bytes; sent += flood.length) wire.send(flood)
   return setTimeout(wire.drop, dropAfterMs)
 }
 
-/** The clock is the machine's, so that another process can tell how long ago it was. */
+/** From the machine's clock, so that another process can compute the age. */
 function stampNow(): Uint8Array {
   const frame = Buffer.from(stamped.bytes)
   frame.write(machineNs().toString().padStart(STAMP_DIGITS, '0'), stamped.at, 'latin1')

@@ -1,25 +1,28 @@
 /**
- * The benchmark's upstream: a raw TCP server that costs as little as possible, so that the proxy is what gets measured.
- * It checks nothing and is no model of the service; the strict stand-in lives in tests/support/upstream.
+ * The benchmark's upstream: a raw TCP server that costs as little as possible, so that the proxy dominates the
+ * measurement. It checks nothing and is no model of ChatGPT; the strict stand-in is in tests/support/upstream.
  */
 import type { Socket } from 'bun'
 import { answerEvents, BENCH_MODEL, deltaEvent, RESPONSES_PATH } from './payload.ts'
 import { acceptance, openSession, type SocketSession } from './upstream-sockets.ts'
 
-/** How the next answers are written; set with `POST /bench/mode` and a JSON body. */
+/** How the next responses are written; set with `POST /bench/mode` and a JSON body. */
 export type UpstreamMode =
   | { kind: 'burst'; groups: number }
   | { kind: 'slow'; intervalMs: number; events: number }
   | { kind: 'large'; bytes: number }
-  /** On a socket only: more than a peer takes that has stopped reading, then the connection is dropped. */
+  /** Sockets only: more than the buffers of a peer that stopped reading, then closes the connection. */
   | { kind: 'flood'; bytes: number; dropAfterMs: number }
 
-/** What `GET /bench/stats` answers. `tickLagMs` is the worst lateness of the upstream's own timer since the last call. */
+/**
+ * The response of `GET /bench/stats`. `tickLagMs` is the worst lateness of the upstream's own timer since the previous
+ * call.
+ */
 export type UpstreamStats = {
-  /** Open connections that carried a turn: what the jobs of each minute ask keeps some of its own for a while. */
+  /** Open connections that carried a turn. The jobs of each minute keep some connections of their own for a while. */
   turnSockets: number
   openStreams: number
-  /** WebSockets among them. */
+  /** WebSockets included in it. */
   openSessions: number
   requests: number
   largeBytesWritten: number
@@ -87,7 +90,7 @@ const server = Bun.listen<Connection>({
 setInterval(tick, TICK_MS)
 console.log(JSON.stringify({ port: server.port }))
 
-/** Collects one request (no pipelining): header block, then `content-length` bytes or chunks up to the last one. */
+/** Reads one request (no pipelining): header block, then `content-length` bytes or chunks up to the last one. */
 function receive(socket: Socket<Connection>, bytes: Buffer): void {
   const state = socket.data
   if (state.session) {
@@ -182,7 +185,9 @@ function answerTurn(socket: Socket<Connection>): void {
   bucket?.add(socket)
 }
 
-/** Writes part `n` now and the next in the following loop turn, so that the proxy sees several reads per answer. */
+/**
+ * Writes part `n` now and the next in the following loop iteration, so that the proxy has several reads per response.
+ */
 function writeBurst(socket: Socket<Connection>, n: number): void {
   const part = burst[n]
   if (!part) return
@@ -199,7 +204,7 @@ function burstParts(groups: number): Uint8Array[] {
   })
 }
 
-/** Sends the next event of every slow stream whose turn it is; streams are spread evenly over the wheel. */
+/** Sends the next event of the slow streams that are due. Streams are spread evenly over the interval. */
 function tick(): void {
   const now = performance.now()
   stats.tickLagMs = Math.max(stats.tickLagMs, now - lastTick - TICK_MS)
@@ -225,7 +230,9 @@ function send(socket: Socket<Connection>, bytes: Uint8Array): void {
   if (written < bytes.length) backlog.push(bytes.subarray(written))
 }
 
-/** Continues after a full socket buffer; a large answer produces its next block only when the last one is gone. */
+/**
+ * Continues after a full socket buffer. A large response creates its next block only after the previous one was sent.
+ */
 function flush(socket: Socket<Connection>): void {
   const state = socket.data
   for (;;) {
@@ -300,7 +307,7 @@ function streamHeaders(): string {
   ].join('\r\n')
 }
 
-/** They come with every answer of the real service, so reading them is part of the measured work. */
+/** Every response of ChatGPT has them, so reading them is part of the measured work. */
 function rateHeaders(): string[] {
   const resetAt = Math.floor(Date.now() / 1000) + 9_000
   return [

@@ -127,7 +127,7 @@ const poolView = (c: Ctx, { id, name, isActive }: EgressPoolRow) => {
 
 export const showEgress = createHandlers(requires('ops:write'), (c) => c.json(getEgress(c)))
 
-/** Host and password are security settings (interface §2). */
+/** Host and password are security settings (spec §2). */
 const guards = (audit: AuditEvent) => requires('security:write', { stepUp: true, audit })
 const operates = (audit: AuditEvent) => requires('ops:write', { audit })
 

@@ -43,8 +43,7 @@ export const demand = (principal: Principal, permission: Permission): void => {
 }
 
 /**
- * The general write check (dashboard API §0.3). Throws `read_only_access`, or `permission_required` for users who may
- * change their own keys.
+ * The general write check. Throws `read_only_access`, or `permission_required` for users who may change their own keys.
  */
 export const requireWrite = (principal: Principal): void => {
   const { grants } = principal

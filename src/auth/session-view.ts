@@ -1,4 +1,4 @@
-/** The session response (dashboard API §1.1), from the resolved principal. */
+/** The session response, from the resolved principal. */
 import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { activeProviders } from '../model/users/auth-providers.ts'

@@ -36,6 +36,6 @@ export const websocket: Bun.WebSocketHandler<SocketPeer> = {
   ping: (ws, payload) => ws.data.pinged(payload.length),
   pong: (ws, payload) => ws.data.ponged(payload.length),
   close: (ws, code, reason) => ws.data.closed(code, reason),
-  // Without it a throw above would end the process (runtime note 2.6).
+  // Without it a throw above would end the process (Bun 1.4.5).
   error: (err, ws) => ws.data.failed(err),
 }

@@ -8,7 +8,7 @@ import { type JobDeps, type Poll, toAccountCallDeps } from './context.ts'
 /** How often to check which accounts are due. */
 export const USAGE_BEAT_MS = 5000
 const USAGE_INTERVAL_MS = 60_000
-/** After a rejection that is not final (domain logic §1.3). */
+/** After a rejection that is not final. */
 const HOLD_MS = 300_000
 const LANES = 4
 

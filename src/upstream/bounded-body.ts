@@ -15,7 +15,7 @@ const MAX_ERROR_MS = 5000
  */
 export const errorText = async (response: Response, clock?: Pick<Clock, 'after'>): Promise<string> => {
   if (isCompressed(response)) {
-    void response.body?.cancel().catch(() => {}) // an unread body keeps its connection (runtime note 3.6)
+    void response.body?.cancel().catch(() => {}) // an unread body keeps its connection (Bun 1.4.5)
     return ''
   }
   const body = new FirstBytes(MAX_ERROR_BYTES)

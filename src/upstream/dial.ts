@@ -26,8 +26,8 @@ export interface Dial {
    */
   fetchAt(url: string, address: string, init: RequestInit): Promise<Response>
   /**
-   * The agent for a WebSocket handshake to `url` (ws: or wss:); `undefined` means a direct connection (interface
-   * §1.11). Rejects with `EgressError`, `egress_unavailable`; the agent fails with `TunnelError`, `egress_unavailable`.
+   * The agent for a WebSocket handshake to `url` (ws: or wss:); `undefined` means a direct connection (spec §1.11).
+   * Rejects with `EgressError`, `egress_unavailable`; the agent fails with `TunnelError`, `egress_unavailable`.
    */
   socketAgent(url: string, route: Route): Promise<Agent | undefined>
   /** Whether calls to `url` use a proxy. Throws `EgressError`. */
@@ -49,7 +49,7 @@ export interface Dial {
 }
 
 interface DialOptions {
-  /** Whether WebSocket handshakes use the environment; fetch always does (interface §1.11). */
+  /** Whether WebSocket handshakes use the environment; fetch always does (spec §1.11). */
   trustsSocketEnvironment: boolean
   /** For the secret that keeps other local processes off the bridges. */
   random: Pick<Random, 'token'>

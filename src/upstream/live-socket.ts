@@ -84,7 +84,7 @@ export class LiveSocket {
     this.#unansweredPings = 0
   }
 
-  /** Cut off if the peer does not answer in time. Closing a paused socket would leak its descriptor (runtime note 3.9). */
+  /** Cut off if the peer does not answer in time. Closing a paused socket would leak its descriptor (Bun 1.4.5). */
   close(code: number, reason: string): void {
     if (this.#closed) return
     this.resume()

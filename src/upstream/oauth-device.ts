@@ -22,7 +22,7 @@ const REDIRECT_PATH = '/deviceauth/callback'
 const VERIFICATION_PATH = '/codex/device'
 const DEFAULT_TTL_MS = 900_000
 const LONGEST_TTL_MS = HOUR_MS
-/** OpenAI has been seen sending none, and 0 (proxy surface §6.3). */
+/** OpenAI may send none, or 0. */
 const SHORTEST_INTERVAL_SECONDS = 5
 const LONGEST_INTERVAL_SECONDS = 60
 

@@ -226,7 +226,7 @@ export class UpstreamSocket {
 
   /**
    * Called at every end, so that a socket without a turn is never paused: closing a paused one leaks its descriptor
-   * (runtime note 3.9).
+   * (Bun 1.4.5).
    */
   #endTurn(isClean: boolean, error: Error | null = null): void {
     const turn = this.#turn

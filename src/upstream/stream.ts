@@ -45,7 +45,7 @@ export class DocumentStream implements UpstreamStream {
 
 type Chunk = { done: false; value: Uint8Array } | { done: true; value?: undefined }
 
-/** Splits the body of an SSE response. An incomplete last event is ignored (client protocol §3.6). */
+/** Splits the body of an SSE response. An incomplete last event is ignored (Codex CLI 0.169). */
 export class SseStream implements UpstreamStream {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #scanner: SseScanner

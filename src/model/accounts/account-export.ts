@@ -31,7 +31,7 @@ export const opencodeAuthJson = (row: AccountRow, tokens: AccountTokens) => ({
   },
 })
 
-/** All formats together (dashboard API §1.5, `export/auth`). */
+/** All formats together (`export/auth`). */
 export const exportedAuth = (row: AccountRow, tokens: AccountTokens) => ({
   filename: fileNameFor(row, 'codex'),
   account: { accountId: row.id, chatgptAccountId: row.chatgptAccountId, email: row.email },

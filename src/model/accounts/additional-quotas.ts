@@ -1,7 +1,7 @@
 /** Quotas of single models or features, beside the account's own, for dashboard clients. */
 import { type AdditionalQuota, type UsageSnapshot, type UsageWindow, usedNow } from './usage-windows.ts'
 
-/** Quotas with a fixed name here, whatever the upstream calls them (proxy surface §7.5). */
+/** Quotas with a fixed name here, whatever the upstream calls them. */
 const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly string[] }[] = [
   {
     quotaKey: 'codex_spark',
@@ -10,7 +10,7 @@ const KNOWN: readonly { quotaKey: string; displayLabel: string; names: readonly 
   },
 ]
 
-/** Percent used as of `now` (ms since epoch). `resetAt` is in seconds, unlike elsewhere (dashboard API §0.2). */
+/** Percent used as of `now` (ms since epoch). `resetAt` is in seconds, unlike elsewhere. */
 export const additionalQuotas = (usage: UsageSnapshot | null, now: number) =>
   (usage?.additional ?? []).map((quota) => ({
     ...getIdentity(quota),

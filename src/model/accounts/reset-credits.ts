@@ -62,7 +62,7 @@ export class ResetCredits {
 
   /**
    * Redeemable credits at `now` of those `accounts` in `scope` (null: all), soonest expiry first. The wire format of
-   * proxy-surface §3.9, including its one camel-case member.
+   * clients, including its one camel-case member.
    */
   listFor(scope: KeyScope, accounts: readonly Holder[], now: number) {
     return accounts
@@ -83,7 +83,7 @@ export class ResetCredits {
 export const redeemable = (credits: readonly ResetCredit[], now: number): ResetCredit[] =>
   credits.filter((credit) => isRedeemable(credit, now)).toSorted(soonestFirst)
 
-/** For dashboard clients (dashboard API §1.5, `rate-limit-reset-credits`). */
+/** For dashboard clients (`rate-limit-reset-credits`). */
 export const resetCreditsView = (credits: readonly ResetCredit[], now: number) => {
   const available = redeemable(credits, now)
   return {

@@ -293,7 +293,7 @@ const getLimit = (flags: Flags, windows: UsageWindows, at: number): ReportedLimi
   return { kind, type, resetAt }
 }
 
-/** Types of client protocol §8 that are not about the included quota; all others are. */
+/** Types of reached limits, as known to Codex CLI 0.169, that are not about the included quota; all others are. */
 const REACHED_TYPES: Readonly<Record<string, ReportedLimit['kind']>> = {
   workspace_member_usage_limit_reached: 'spend_cap_reached',
   workspace_owner_usage_limit_reached: 'spend_cap_reached',

@@ -32,7 +32,7 @@ const Cursor = z.string().transform((text, context) => {
 
 const getCursor = ({ id }: AuditRow): string => Buffer.from(`a${id}`).toString('base64url')
 
-/** The query string of the log (dashboard API §1.17). `since` is included, `until` is not. */
+/** The query string of the log. `since` is included, `until` is not. */
 export const AuditQuery = z.object({
   action: z.string().max(64).optional().describe('Name of the event.'),
   actor_user_id: z.string().max(64).optional().describe('ID of the user who made the change.'),

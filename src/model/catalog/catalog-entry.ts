@@ -9,7 +9,7 @@ const MAX_CONTEXT_WINDOW = 872_000
 
 /**
  * Members a native client requires, with substitutes for missing or invalid ones: a single unreadable entry makes it
- * drop the whole catalog (client protocol §7). The last two are for clients before 0.150.
+ * drop the whole catalog (Codex CLI 0.169). The last two are for clients before 0.150.
  */
 const DEMANDED: Record<string, [fits: z.ZodType, substitute: unknown]> = {
   supported_reasoning_levels: [z.array(z.object({ effort: z.string(), description: z.string() })), []],
@@ -43,7 +43,7 @@ const windowsFor = ({ context_window: budget, max_context_window: max }: ModelEn
 
 export const isListed = ({ visibility }: ModelEntry): boolean => visibility === 'list'
 
-/** The entry in the shape of `GET /v1/models` (proxy surface §8.2); its context is the default budget, not the maximum. */
+/** The entry in the shape of `GET /v1/models`; its context is the default budget, not the maximum. */
 export const toPublicModel = (entry: ModelEntry) => {
   const maxOutput = isCount(entry.max_output_tokens) ? entry.max_output_tokens : null
   const context = entry.context_window

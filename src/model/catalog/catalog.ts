@@ -315,7 +315,7 @@ const without = (entries: readonly ModelEntry[], bySource: readonly ListedModel[
 const getPublic = (bySource: readonly ListedModel[], rules: ModelPolicy): PublicModel[] =>
   bySource.filter(({ model }) => allows(rules, model.model)).map(sourcePublicModel)
 
-/** Models a key may not use are left out, or hidden if the key is set to (proxy surface §8.4). */
+/** Models a key may not use are left out, or hidden if the key is set to. */
 const nativeView = (entries: readonly ModelEntry[], policy: ModelPolicy): ModelEntry[] => {
   const hides = policy.applyToCodexModel && policy.enforcedModel === null
   return entries.flatMap((entry) => {

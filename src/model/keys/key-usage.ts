@@ -18,8 +18,7 @@ interface Facts {
 }
 
 /**
- * The wire format of proxy-surface §3.8, snake case. Hidden sections are absent; a key without limits shows those of
- * the pool, if visible.
+ * Snake case, as clients expect. Hidden sections are absent; a key without limits shows those of the pool, if visible.
  */
 export const keyUsage = ({ totals, policy, pool, hidesUpstreamQuota, now }: Facts) => {
   const shows = (section: UsageSection) => !hidesUpstreamQuota && policy.usageSections.has(section)

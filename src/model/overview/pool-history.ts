@@ -1,4 +1,4 @@
-/** What is and was left of the pool's windows, by account, and what it did in a week (dashboard API §1.16). */
+/** What is and was left of the pool's windows, by account, and what it did in a week. */
 import { and, count, desc, eq, gte, ne, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'

@@ -1,7 +1,4 @@
-/**
- * The expected demand per quarter of an hour, from the requests of the last 28 days (domain-logic §7.1, without its fixed
- * numbers for the calendar). Pure.
- */
+/** The expected demand per quarter of an hour, from the requests of the last 28 days. Pure. */
 import { DAY_MS, MINUTE_MS } from '../../lib/durations.ts'
 import { type LocalTime, localTimes, type WorkingTime } from './working-time.ts'
 

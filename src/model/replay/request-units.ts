@@ -6,8 +6,8 @@ import { HOUR_MS } from '../../lib/durations.ts'
 import { capacityCredits } from '../accounts/usage-windows.ts'
 
 /**
- * Units of a request, the largest of three estimates (domain-logic §7.1): tokens in thousands with output fourfold and
- * cached input a quarter, 100 per dollar, and 5. Assumed: ChatGPT does not publish how it counts.
+ * Units of a request, the largest of three estimates: tokens in thousands with output fourfold and cached input a
+ * quarter, 100 per dollar, and 5. Assumed: ChatGPT does not publish how it counts.
  */
 export const requestUnits = (use: {
   inputTokens: number

@@ -28,7 +28,7 @@ const USUAL_DAYS = 7
 const ids = oneOrMany(z.string().max(255))
 const date = filled(z.iso.date())
 
-/** The query string (dashboard API §1.16). Both days are included; an unknown zone is UTC. */
+/** The query string. Both days are included; an unknown zone is UTC. */
 export const ReportQuery = z.object({
   start_date: date.describe('YYYY-MM-DD, inclusive. Default: six days before the last day.'),
   end_date: date.describe('YYYY-MM-DD, inclusive. Default: today.'),

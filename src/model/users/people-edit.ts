@@ -20,8 +20,7 @@ import { adoptInvite } from './waiting-users.ts'
 /**
  * Applies `patch`; unchanged values are ignored. Throws, in this order, `user_not_found`, `edit_conflict`,
  * `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
- * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken` (dashboard API
- * §1.4).
+ * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken`.
  */
 export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
   const target = getPerson(tx, id)

@@ -53,7 +53,7 @@ export const contractOptions = (
   random,
 })
 
-/** The native client ignores an `error` event and would keep waiting for a terminal one (client protocol §1). */
+/** The native client ignores an `error` event and would keep waiting for a terminal one (Codex CLI 0.169). */
 export class NativeContract implements Contract {
   readonly #options: ContractOptions
 

@@ -63,7 +63,7 @@ const translated = (contract: Contract, events: readonly SseEvent[], meter: Mete
 
 const getText = (bytes: Uint8Array): string => eventData(bytes) ?? ''
 
-/** A rejection on a socket; the client reads `status` and `headers` as it would over HTTP (client protocol §5). */
+/** A rejection on a socket; the client reads `status` and `headers` as it would over HTTP (Codex CLI 0.169). */
 export const errorFrame = (err: AppError): string => {
   const headers = openAiErrorHeaders(err)
   return JSON.stringify({

@@ -64,7 +64,7 @@ export interface Handshake {
   leave: () => void
 }
 
-/** Called by `Bun.serve`; a throw there would end the process (runtime note 2.6). */
+/** Called by `Bun.serve`; a throw there would end the process (Bun 1.4.5). */
 export class SocketSession implements SocketPeer {
   readonly handshake: Handshake
   readonly upstream = new UpstreamSession()

@@ -1,4 +1,4 @@
-/** Converts a turn between the body of a POST and the `response.create` frame of a socket (client protocol §5). */
+/** Converts a turn between the body of a POST and the `response.create` frame of a socket (Codex CLI 0.169). */
 import { getObject, isObject, type JsonObject } from '../../lib/json.ts'
 import { placeOfValue } from '../../lib/json-members.ts'
 import { cutMembers, putFirst, spliceMembers } from '../ingress/splice.ts'
@@ -51,7 +51,7 @@ export const requestHeaders = ({ headers, transport, body }: Turn): Record<strin
 const isLiteFrame = (json: JsonObject | undefined): boolean =>
   getObject(json?.client_metadata)[LITE_METADATA] === 'true'
 
-/** `responses=experimental` is the older opt-in to sockets (proxy surface §5.3). */
+/** `responses=experimental` is the older opt-in to sockets. */
 const otherBetas = (headers: Turn['headers']): string[] =>
   (headers['openai-beta'] ?? '')
     .split(',')

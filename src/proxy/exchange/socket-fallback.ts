@@ -39,7 +39,7 @@ export class FailedSockets {
 
 /**
  * Whether this turn uses HTTP on this account. An open connection is not dropped because another one failed. An HTTP
- * client whose socket failed before has fallen back by itself (client protocol §4).
+ * client whose socket failed before has fallen back by itself (Codex CLI 0.169).
  */
 export const isOnHttp = ({ clock, failedSockets }: ProxyDeps, turn: Turn, { id, httpUntil }: LiveAccount): boolean => {
   const { session, transport, conversation, arrivedAt } = turn

@@ -3,8 +3,7 @@ import { getObjects, isObject } from '../../lib/json.ts'
 import type { Transport, Turn } from '../turn/turn.ts'
 
 /**
- * The upstream accepts frames up to 16 MiB (client protocol §14). Frames are measured before sending; the body is a
- * little smaller.
+ * The upstream accepts frames up to 16 MiB (assumed). Frames are measured before sending; the body is a little smaller.
  */
 export const MAX_FRAME_BYTES = 16 * 1024 * 1024
 const MAX_AUTO_FRAME_BYTES = 14 * 1024 * 1024

@@ -188,7 +188,7 @@ const getFacts = (error: JsonObject, headers: Headers, at: number): Facts => {
   }
 }
 
-/** Names the limit that was reached (client protocol §8). */
+/** Names the limit that was reached (Codex CLI 0.169). */
 export const REACHED_TYPE_HEADER = 'x-codex-rate-limit-reached-type'
 
 /** The spend cap or credits of a workspace, set by its owner; they do not reset with a window. */
@@ -205,7 +205,7 @@ const getError = (body: unknown): JsonObject => {
   return body
 }
 
-/** Often only the rate headers say which window is full and when it resets (client protocol §8). */
+/** Often only the rate headers say which window is full and when it resets (Codex CLI 0.169). */
 const getLimit = (headers: Headers, at: number): Required<Pick<UpstreamFailure, 'isOfOneModel' | 'resetsAt'>> => {
   const own = fromRateHeaders(headers, at)
   const hasRoom = own !== null && hasAnyWindow(own.windows) && !isExhausted(own, at).exhausted

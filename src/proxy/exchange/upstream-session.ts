@@ -4,7 +4,7 @@ import type { Route } from '../../model/egress/route.ts'
 import type { AccountCredentials } from '../../upstream/headers.ts'
 import type { UpstreamSocket } from '../../upstream/socket.ts'
 
-/** The upstream closes connections after 60 minutes, even in the middle of a turn (client protocol §14). */
+/** The upstream closes connections after 60 minutes, even in the middle of a turn (assumed). */
 const MAX_AGE_MS = 55 * MINUTE_MS
 
 /** A connection and its account. The upstream checks the token only at the handshake. */

@@ -7,7 +7,7 @@ import { FrameEvent } from '../../upstream/frame-event.ts'
 
 /**
  * The native client reports a different model as high-risk activity, refetches its catalog after every response with a
- * different tag, and tells its user to upgrade the plan (client protocol §1, §8).
+ * different tag, and tells its user to upgrade the plan (Codex CLI 0.169).
  */
 const ACCOUNT_HEADERS: ReadonlySet<string> = new Set([
   'openai-model',

@@ -17,10 +17,7 @@ interface ChatJsonOptions {
   isLegacy: boolean
 }
 
-/**
- * The `chat.completion` object (proxy surface §14.3). Throws `upstream_error` with the upstream's code when the status
- * is `failed`.
- */
+/** The `chat.completion` object. Throws `upstream_error` with the upstream's code when the status is `failed`. */
 export function chatFromResponse(response: unknown, opts: ChatJsonOptions): JsonObject {
   const source = getObject(response)
   if (source.status === 'failed') throw upstreamFailure(source)

@@ -58,10 +58,10 @@ const TRANSLATED: ReadonlySet<string> = new Set([
 ])
 
 /**
- * The Responses request, the dropped members, and what the response translation needs (proxy surface §14.1). A body
- * with `input` and no messages already has the Responses shape and is only normalised. `reasoningBefore` supplies the
- * reasoning that chat messages cannot carry. Throws `invalid_request_error`,
- * `unsupported_parameter` or `previous_response_not_found`, each with `param`.
+ * The Responses request, the dropped members, and what the response translation needs. A body with `input` and no
+ * messages already has the Responses shape and is only normalised. `reasoningBefore` supplies the reasoning that chat
+ * messages cannot carry. Throws `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each
+ * with `param`.
  */
 export function chatToResponses(body: JsonObject, reasoningBefore: ReasoningBefore = () => []): ChatRequest {
   const options = parseAt(Options, body)

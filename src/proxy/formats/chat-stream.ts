@@ -44,8 +44,8 @@ const HANDLERS: Record<string, Handler> = {
 }
 
 /**
- * Chunks of one answer (proxy surface §14.2). A successful stream ends with a finish chunk, the usage chunk if
- * requested, and `[DONE]`; a failed one with a single `{"error":…}` and no `[DONE]` (decisions §3).
+ * Chunks of one answer. A successful stream ends with a finish chunk, the usage chunk if requested, and `[DONE]`; a
+ * failed one with a single `{"error":…}` and no `[DONE]` (decisions §3).
  */
 export class ChatStream {
   readonly #head: string

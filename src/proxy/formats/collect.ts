@@ -50,8 +50,8 @@ export class ResponseCollector {
   }
 
   /**
-   * The response of the terminal event. Its `output` is rebuilt when the upstream left it empty (proxy surface §9.4).
-   * Throws `upstream_error` after a failure event, `stream_incomplete` without a terminal event.
+   * The response of the terminal event. Its `output` is rebuilt when the upstream left it empty. Throws
+   * `upstream_error` after a failure event, `stream_incomplete` without a terminal event.
    */
   result(): JsonObject {
     if (!this.#terminal) throw new AppError('stream_incomplete')

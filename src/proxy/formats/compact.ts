@@ -12,7 +12,7 @@ interface CompactRequest extends NormalisedRequest {
   retained: JsonObject[]
 }
 
-/** A compaction produces no answer, so members that shape one are dropped (proxy surface §3.4). */
+/** A compaction produces no answer, so members that shape one are dropped. */
 const LEFT_OUT = ['text', 'tools', 'tool_choice', 'client_metadata'] as const
 
 /**

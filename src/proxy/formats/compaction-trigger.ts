@@ -6,7 +6,7 @@ export const COMPACTION_TRIGGER = { type: 'compaction_trigger' } as const
 
 /**
  * Whether the items request a compaction. Throws `invalid_request_error` on `input` when the trigger is repeated or not
- * last (proxy surface §3.4).
+ * last.
  */
 export function checkCompactionTrigger(items: unknown[]): boolean {
   const first = items.findIndex((item) => isObject(item) && item.type === COMPACTION_TRIGGER.type)

@@ -35,7 +35,7 @@ export const responseFailedEvent = (err: AppError, opts: FailedEventOptions): Ui
 export const errorEvent = (err: AppError, sequenceNumber: number): Uint8Array =>
   frame({ type: 'error', sequence_number: sequenceNumber, error: openAiError(err) })
 
-/** SSE bytes of `response.created`, the first event of every public stream (proxy surface §9.4). */
+/** SSE bytes of `response.created`, the first event of every public stream. */
 export const responseCreatedEvent = (head: ResponseHead): Uint8Array =>
   frame({ type: 'response.created', sequence_number: 0, response: { ...blankResponse(head), ...head.response } })
 

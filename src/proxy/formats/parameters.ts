@@ -42,7 +42,7 @@ const ONLY_VALUES: Readonly<Record<string, { value: unknown; message: string }>>
 /** Not sent upstream and not reported as dropped: other values were rejected, this one is the default. */
 export const isImplied = (name: string): boolean => Object.hasOwn(ONLY_VALUES, name)
 
-/** Other clients' names for members of `reasoning` and `text` and for the cache key (proxy surface §5.5). */
+/** Other clients' names for members of `reasoning` and `text` and for the cache key. */
 const EFFORT_ALIASES = ['reasoning_effort', 'reasoningEffort', 'thinking', 'enable_thinking'] as const
 const VERBOSITY_ALIASES = ['verbosity', 'textVerbosity'] as const
 

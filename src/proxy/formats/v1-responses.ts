@@ -20,10 +20,10 @@ export interface NormalisedResponses extends NormalisedRequest {
 
 /**
  * The upstream request: `store:false`, `stream:true`, a list of items, system messages moved to `instructions` unless
- * `placing` says otherwise, aliases applied, unsupported parameters dropped (decisions §3, proxy surface §5.5). Kept
- * members stay in order and, above all `tools`, are the client's own objects; `body` is not changed. `history` comes
- * first in `input`; after it new system messages stay in `input`, so that nothing before them changes. Throws
- * `invalid_request_error`, `unsupported_parameter` or `previous_response_not_found`, each with `param`.
+ * `placing` says otherwise, aliases applied, unsupported parameters dropped (decisions §3). Kept members stay in order
+ * and, above all `tools`, are the client's own objects; `body` is not changed. `history` comes first in `input`; after
+ * it new system messages stay in `input`, so that nothing before them changes. Throws `invalid_request_error`,
+ * `unsupported_parameter` or `previous_response_not_found`, each with `param`.
  */
 export function normaliseResponses(
   body: JsonObject,

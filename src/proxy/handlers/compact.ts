@@ -81,8 +81,7 @@ const attemptLongWay = async (
 }
 
 /**
- * The upstream's compact route is unary and stores nothing, so it takes neither `stream` nor `store` (client protocol
- * §6).
+ * The upstream's compact route is unary and stores nothing, so it takes neither `stream` nor `store` (Codex CLI 0.169).
  */
 const translated = (c: Ctx, raw: TurnBody): TurnBody => {
   const asked = underFastModeRule(raw, c.get('client').key, c.env.settings.current())

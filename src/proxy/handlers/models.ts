@@ -73,6 +73,6 @@ const atMost = (c: Ctx, ms: number, work: Promise<void>): Promise<void> => {
   return Promise.race([work, late]).finally(cancel)
 }
 
-/** Never a 304: native clients send no `If-None-Match` and compare the tag themselves (client protocol §7). */
+/** Never a 304: native clients send no `If-None-Match` and compare the tag themselves (Codex CLI 0.169). */
 const send = (c: Ctx, { bytes, etag }: Listing): Response =>
   c.body(bytes, 200, { 'content-type': 'application/json', etag })

@@ -36,8 +36,8 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
 }
 
 /**
- * `{code, windows_reset, redeemed_at}` (proxy-surface §3.9). An unknown account counts as outside the pool, so a key
- * learns nothing about others. Throws `account_outside_pool`, and what `readBody`, `parseAt` and `redeem` throw.
+ * `{code, windows_reset, redeemed_at}`. An unknown account counts as outside the pool, so a key learns nothing about
+ * others. Throws `account_outside_pool`, and what `readBody`, `parseAt` and `redeem` throw.
  */
 export const redeemCredit = createHandlers(
   clientKey('always'),

@@ -32,7 +32,7 @@ const openSocket = (isNative: boolean) =>
       ...(isNative && c.env.clientLimits.headersFor(c.get('client').key, null)),
       [TURN_STATE]: c.req.header(TURN_STATE) ?? c.env.random.id('turn'),
     }
-    // Headers for the 101 are set here: those set by middleware do not reach it (runtime note 2.6).
+    // Headers for the 101 are set here: those set by middleware do not reach it (Bun 1.4.5).
     if (!c.env.server?.upgrade(c.req.raw, { data: session, headers })) {
       leave()
       throw new AppError('bad_upgrade')
@@ -48,7 +48,7 @@ const isOfSource = ({ env, req, var: { client } }: Ctx): boolean => {
 
 const SOURCE_NEEDS_HTTP = 'The model of this conversation is served by a model source. Use HTTP POST.'
 
-/** After a 426, and only then, the native client silently continues over HTTP (client protocol §1.15). */
+/** After a 426, and only then, the native client silently continues over HTTP (Codex CLI 0.169). */
 const requireSockets = ({ env }: Ctx, canFallBack: boolean): void => {
   if (canFallBack && env.settings.current().upstreamStreamTransport === 'http') throw new AppError('upgrade_required')
 }

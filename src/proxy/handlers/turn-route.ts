@@ -21,7 +21,7 @@ export const turnRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed } 
 
 /**
  * Rejects when there is no room for a turn, and restores the connection's idle limit after every answer except a
- * stream, which has a longer one. Without it an unused connection would stay open forever (runtime note 2.1).
+ * stream, which has a longer one. Without it an unused connection would stay open forever (Bun 1.4.5).
  */
 const longLived =
   (serve: Serve): Serve =>

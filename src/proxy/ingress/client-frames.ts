@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { AppError } from '../../errors.ts'
 import { parseJson } from '../../lib/json.ts'
 
-/** `generate: false` is a prewarm: it announces how the next turn will begin (client protocol §5). */
+/** `generate: false` is a prewarm: it announces how the next turn will begin (Codex CLI 0.169). */
 const Create = z.looseObject({
   type: z.literal('response.create'),
   previous_response_id: z.string().max(512).nullish(),

@@ -83,7 +83,7 @@ export class BodyHold {
 interface ReadLimits {
   env: UploadEnv & Pick<Bindings, 'bodies'>
   maxBytes: number
-  /** The native client retries an oversized body after a 413 and stops after a 400 (client protocol §10.1). */
+  /** The native client retries an oversized body after a 413 and stops after a 400 (Codex CLI 0.169). */
   tooLargeStatus: 400 | 413
 }
 

@@ -42,10 +42,7 @@ export interface Continued {
 /** Whether the frame names a capability at all: clients without a key must not learn which exist. */
 export const mentionsCapability = (body: JsonObject): boolean => capabilityNames(body).length > 0
 
-/**
- * Whether the body's metadata requests the restricted pool (proxy surface §4.5). Throws
- * `unsupported_required_capability`.
- */
+/** Whether the body's metadata requests the restricted pool. Throws `unsupported_required_capability`. */
 export const demandsCapability = (body: JsonObject): boolean => {
   const metadata = getObject(body.client_metadata)
   return capabilityNames(body).some((name) => capability(String(metadata[name])) !== null)

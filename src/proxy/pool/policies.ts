@@ -84,7 +84,7 @@ export interface PolicyContext {
   inFlightPenaltyPercent: number
 }
 
-/** Percent of an allowance counted per running turn (domain-logic §2.3). */
+/** Percent of an allowance counted per running turn. */
 export const IN_FLIGHT_PENALTY_PERCENT = 2.5
 
 export interface Ranked {

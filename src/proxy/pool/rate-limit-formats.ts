@@ -5,7 +5,7 @@ import type { ClientLimits, ShownLimit, ShownWindow } from '../../model/keys/cli
 
 const SLOTS = ['primary', 'secondary', 'monthly'] as const
 
-/** `x-codex-*` headers, without the plan (client protocol §8). */
+/** `x-codex-*` headers, without the plan (Codex CLI 0.169). */
 export const rateHeaders = (limits: ClientLimits): Record<string, string> => {
   const headers: Record<string, string> = {}
   for (const slot of SLOTS) {
@@ -46,7 +46,7 @@ interface UsageFacts {
   now: number
 }
 
-/** The document of `/wham/usage` (proxy-surface §3.10). */
+/** The document of `/wham/usage`. */
 export const usageDocument = ({ planType, limits, resetCredits, now }: UsageFacts) => ({
   plan_type: planType,
   rate_limit: limits && rateLimit(limits, now),

@@ -250,7 +250,7 @@ const exhaustedError = (failure: SelectionFailure, now: number, wait: ErrorExtra
   })
 }
 
-/** The native client has its own texts for these types, and for workspace limits by header (client protocol §8). */
+/** The native client has its own texts for these types, and for workspace limits by header (Codex CLI 0.169). */
 const asRejected = ({ code, message }: Rejection): ErrorExtra => ({
   message,
   upstream: { code, type: NATIVE_TYPES.has(code) ? code : 'usage_limit_reached' },

@@ -48,7 +48,7 @@ interface Joined {
   leave: () => void
 }
 
-/** Called by `Bun.serve`; a throw there would end the process (runtime note 2.6). */
+/** Called by `Bun.serve`; a throw there would end the process (Bun 1.4.5). */
 export class LiveSession implements SocketPeer, Watcher, EventListenerObject {
   readonly #joined: Joined
   #ws: Bun.ServerWebSocket<SocketPeer> | null = null

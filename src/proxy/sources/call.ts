@@ -59,7 +59,7 @@ export const attemptFailed = ({ capture }: Turn, error: AppError): AppError => {
   return error
 }
 
-/** An unread body keeps its connection (runtime note 3.6). */
+/** An unread body keeps its connection (Bun 1.4.5). */
 const refuse = (response: Response, error: AppError): AppError => {
   void response.body?.cancel().catch(() => {}) // it may be closed already
   return error

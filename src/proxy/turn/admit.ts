@@ -33,7 +33,7 @@ export interface Admission {
   route: string
   /** With `normal`, the body decides (see `getKind`). */
   kind: TurnKind
-  /** The native client gives up on other statuses than SDKs do (client protocol §10). */
+  /** The native client gives up on other statuses than SDKs do (Codex CLI 0.169). */
   isNative: boolean
   path: string
   accept: string
@@ -179,7 +179,7 @@ const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked, is
   }
 }
 
-/** The native client shows an error of this type; for others it silently waits out `Retry-After` (client protocol §1). */
+/** The native client shows an error of this type; for others it silently waits out `Retry-After` (Codex CLI 0.169). */
 const asUsageLimit = ({ code, extra }: AppError): AppError =>
   new AppError(code, { ...extra, type: 'usage_limit_reached' })
 
@@ -259,7 +259,7 @@ const newTurn = (arrival: Arrival, admission: Admission, granted: Granted): Turn
   return turn
 }
 
-/** Any Responses request may ask for a compaction in its input; newer native clients always do (client protocol §6). */
+/** Any Responses request may ask for a compaction in its input; newer native clients always do (Codex CLI 0.169). */
 const getKind = ({ kind, body }: Admission): TurnKind =>
   kind === 'normal' && endsInTrigger(body.json.input) ? 'compaction' : kind
 

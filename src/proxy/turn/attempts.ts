@@ -112,7 +112,7 @@ const leaseFor = async (proxyDeps: ProxyDeps, turn: Turn, progress: Progress): P
 
 /**
  * A turn with `previous_response_id` is tied to one connection. This error makes the client send the whole
- * conversation, which any account can serve (client protocol §5).
+ * conversation, which any account can serve (Codex CLI 0.169).
  */
 const chainLost = (cause: AppError): AppError => new AppError('previous_response_not_found', { cause })
 

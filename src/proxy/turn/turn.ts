@@ -57,7 +57,7 @@ export interface Turn {
   readonly id: string
   readonly requestId: string
   readonly route: string
-  /** From a native route, whose client handles statuses differently from SDKs (client protocol §10). */
+  /** From a native route, whose client handles statuses differently from SDKs (Codex CLI 0.169). */
   readonly isNative: boolean
   readonly kind: TurnKind
   readonly surface: Surface

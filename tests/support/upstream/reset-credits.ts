@@ -9,6 +9,8 @@ const redeemed = new WeakMap<Account, Map<string, string>>()
 /**
  * The body of `POST /wham/rate-limit-reset-credits/consume`; a redeemed credit sets every window of the account to
  * unused. Rejects a body of another format with 400.
+ * The body of `POST /wham/rate-limit-reset-credits/consume`; a redeemed credit sets every window of the account back to
+ * nothing used. Refuses a body of another shape with 400.
  */
 export function consumeResetCredit(account: Account, body: unknown, now: number): Record<string, unknown> {
   const { creditId, requestId } = read(body)

@@ -239,7 +239,7 @@ function getShares(strategy: Strategy, selections: number, seed: number): number
   for (let n = 0; n < selections; n++) {
     const now = start + n
     const choice = select(candidates, NEEDS, toContext(strategy, now, random.float))
-    if (choice.kind !== 'chosen') throw new Error(`${strategy} chose nobody: ${choice.kind}`)
+    if (choice.kind !== 'chosen') throw new Error(`${strategy} chose no account: ${choice.kind}`)
     counts.set(choice.id, (counts.get(choice.id) ?? 0) + 1)
     const chosen = candidates.find(({ id }) => id === choice.id)
     if (chosen) chosen.lastSelectedAt = now

@@ -21,7 +21,7 @@ const before = count()
 const { db, sqlite } = openDatabase(path)
 const lag = watchLag()
 await Bun.sleep(1000)
-lag() // of the start
+lag() // discards the lag of the start
 const startedAt = performance.now()
 const settings = { current: () => ({ ...DEFAULTS, requestLogRetentionDays: Number(days), auditRetentionDays: 7 }) }
 await retain({ db, clock: systemClock, settings }, new AbortController().signal)

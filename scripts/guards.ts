@@ -6,8 +6,8 @@
 /** Written with classes and groups, so that this file does not match itself. */
 const FORBIDDEN = [
   { pattern: /registry[.]npmjs/, why: 'names a package registry; the lockfile and the default registry are enough' },
-  { pattern: /(?<![\w.:~-])[/](?:work|farm)[/]\w/, why: "holds a path of somebody's machine" },
-  { pattern: /[/]tmp[/]\w+_jobs/, why: "holds a path of somebody's machine" },
+  { pattern: /(?<![\w.:~-])[/](?:work|farm)[/]\w/, why: "holds a path of a developer's machine" },
+  { pattern: /[/]tmp[/]\w+_jobs/, why: "holds a path of a developer's machine" },
 ]
 
 /** Lockfiles written with a non-default registry record a URL for each package. */

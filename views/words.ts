@@ -62,7 +62,7 @@ const fieldName = (name: string): string => {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-/** Of a name in camelCase, or in snake_case. */
+/** The words of a name in camelCase or snake_case. */
 const spaced = (name: string): string =>
   name.replaceAll('_', ' ').replace(/[A-Z]/g, (capital) => ` ${capital.toLowerCase()}`)
 

@@ -43,7 +43,7 @@ const NATIVE_ORIGINATORS: ReadonlySet<string> = new Set([
 ])
 const NATIVE_HEADERS = ['x-codex-turn-state', 'x-codex-turn-metadata', 'x-codex-beta-features'] as const
 
-/** Proxy surface §9.7. */
+/** Whether the headers are those of the Codex CLI or its IDE extension. */
 const isNative = (headers: Turn['headers']): boolean =>
   NATIVE_ORIGINATORS.has(headers.originator ?? '') || NATIVE_HEADERS.some((name) => headers[name] !== undefined)
 

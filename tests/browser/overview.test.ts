@@ -1,4 +1,5 @@
 /** The overview in a browser, and its updates: one stream for all tabs, and polling without one. */
+/** The overview in a browser, and its updates: one stream for all tabs, and polling without one. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -160,6 +161,8 @@ const setHidden = (isHidden: boolean): void => {
   document.dispatchEvent(new Event('visibilitychange'))
 }
 
+describe('while the overview is open', () => {
+  test('a paused account shows in both tabs without a reload', async () => {
 describe('while the overview is open', () => {
   test('a paused account shows in both tabs without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })

@@ -7,7 +7,7 @@ import { retain } from '../../src/jobs/retention.ts'
 import { readAuthFiles } from '../../src/model/accounts/account-import.ts'
 import { importBudget, openFile } from '../../src/model/accounts/auth-files.ts'
 import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
-import { HOWS, people, problem, type Somebody } from '../support/people.ts'
+import { people, problem, REQUEST_FORMATS, type TestUser } from '../support/people.ts'
 
 const open = (accounts = 3) => {
   const app = testApp({ accounts })
@@ -192,7 +192,7 @@ describe('deletion with its history', () => {
 describe.each(['pause', 'reactivate', 'delete'])('%s', (verb) => {
   const route = `POST /api/accounts/${verb}`
 
-  test.each(HOWS)('requires the permission to change accounts (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('requires the permission to change accounts (%s)', async (how) => {
     const { app, ids, as, guest } = open(1)
     for (const visitor of [as('viewer'), guest('192.0.2.9')])
       expect(await problem(await visitor.send(how, route, { accountIds: ids[0] ?? '' }))).toEqual([
@@ -303,7 +303,7 @@ describe('exporting several accounts', () => {
 
   test('needs the permission and a recent confirmation, and exports nothing for an unknown account', async () => {
     const { ids, as, audit } = open()
-    const ask = (who: Somebody, accountIds: (string | undefined)[]) =>
+    const ask = (who: TestUser, accountIds: (string | undefined)[]) =>
       who.ask('POST /api/accounts/export', { json: { accountIds } })
     expect(await problem(await ask(as('operator'), ids))).toEqual([403, 'permission_required'])
     expect(await problem(await ask(as('admin', { isConfirmed: false }), ids))).toEqual([403, 'step_up_required'])

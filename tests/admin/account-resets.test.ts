@@ -1,7 +1,7 @@
 /** Reset credits: listed as last reported, redeemed once per request id, one at a time, and effective immediately. */
 import { describe, expect, test } from 'bun:test'
-import { testApp, whileTimePasses } from '../support/app.ts'
-import { HOWS, people, problem } from '../support/people.ts'
+import { advanceClockDuring, testApp } from '../support/app.ts'
+import { people, problem, REQUEST_FORMATS } from '../support/people.ts'
 
 const DAY_MS = 86_400_000
 
@@ -115,7 +115,7 @@ describe('redeeming', () => {
     const operator = as('operator')
     sim.next({ on: 'reset-credits', delayHeadersMs: 1000 })
     const redeem = () => operator.ask(consume, { json: {} })
-    const [first, second] = await whileTimePasses(app, Promise.all([redeem(), redeem()]))
+    const [first, second] = await advanceClockDuring(app, Promise.all([redeem(), redeem()]))
     expect([first.status, await problem(second)]).toEqual([200, [409, 'reset_credit_redeem_in_progress']])
     expect(sent()).toHaveLength(1)
     expect((await redeem()).status).toBe(200)
@@ -145,7 +145,7 @@ describe('redeeming', () => {
   })
 
   test('requires the permission to change accounts', async () => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { consume, as, guest, sent } = open()
       for (const visitor of [as('viewer'), guest('192.0.2.9')])
         expect(await problem(await visitor.send(how, consume))).toEqual([403, 'permission_required'])

@@ -6,7 +6,7 @@ import { type AuditPage, AuditQuery } from '../../src/model/audit/audit-log.ts'
 import { verifyAuditLog } from '../../src/model/audit/audit-verify.ts'
 import { testApp } from '../support/app.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
-import { forgetOld } from '../support/retention.ts'
+import { runRetention } from '../support/retention.ts'
 
 interface Note {
   event?: AuditEvent
@@ -158,7 +158,7 @@ test('returns fifty rows by default', () => {
 test('the retention job deletes whole days, only when it is set, and the rest can still be verified', async () => {
   const { app, note } = setUp()
   const day = 86_400_000
-  const run = () => forgetOld(app)
+  const run = () => runRetention(app)
   const rows = () =>
     people(app)
       .audit()

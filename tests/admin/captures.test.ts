@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { purgeCaptures } from '../../src/jobs/retention.ts'
-import { codexBody, type TestApp, type TestOptions, testApp, whileTimePasses } from '../support/app.ts'
-import { people, problem, type Somebody } from '../support/people.ts'
+import { advanceClockDuring, codexBody, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { people, problem, type TestUser } from '../support/people.ts'
 
 /** What the upstream accepts there. */
 const COMPACT = { model: 'gpt-5.5', instructions: 'Be brief.', input: codexBody('long').input }
@@ -62,7 +62,7 @@ const setup = (options: TestOptions = KEYED) => {
       await app.bindings.captures.flush()
       return (await json<{ items: Item[] }>(admin.ask(`GET /api/conversation-archive${query}`))).items
     },
-    read: (id: string, by: Somebody = admin) => json<Read>(by.ask(`GET /api/conversation-archive/${id}`)),
+    read: (id: string, by: TestUser = admin) => json<Read>(by.ask(`GET /api/conversation-archive/${id}`)),
   }
 }
 
@@ -382,7 +382,7 @@ describe('the files of a capture', () => {
 
     house.app.members[0]?.sim.next({ dripMs: 1000 })
     const asked = house.app.ask(NATIVE, { json: codexBody('still running'), headers: house.bearer })
-    const open = await whileTimePasses(house.app, asked)
+    const open = await advanceClockDuring(house.app, asked)
     const [running] = await house.items()
     expect(running).toMatchObject({ status: null })
     await house.admin.ask(`DELETE /api/conversation-archive/${running?.id}`)
@@ -516,7 +516,7 @@ describe('permissions for captures', () => {
 
 describe('pages', () => {
   const HTML = { headers: { accept: 'text/html' } }
-  const page = async (who: { ask: Somebody['ask'] }, path: string) => (await who.ask(`GET ${path}`, HTML)).text()
+  const page = async (who: { ask: TestUser['ask'] }, path: string) => (await who.ask(`GET ${path}`, HTML)).text()
 
   test('every page shows a running capture to every user, and to no guest', async () => {
     const house = setup()

@@ -1,7 +1,7 @@
 /** Measurements of the browser: streams at a known pace, a socket and an upload, with their permissions and cleanup. */
 import { expect, test } from 'bun:test'
 import { EchoSession } from '../../src/ops/echo-session.ts'
-import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { advanceClockDuring, type TestApp, testApp } from '../support/app.ts'
 import { ManualClock } from '../support/clock.ts'
 import { people, problem, REMOTE } from '../support/people.ts'
 
@@ -17,7 +17,7 @@ const arrivals = async (app: TestApp, path: string): Promise<[text: string, ms: 
     for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())
       seen.push([new TextDecoder().decode(chunk.value), app.clock.now() - startedAt])
   })()
-  await whileTimePasses(app, reading, 100, 2000)
+  await advanceClockDuring(app, reading, 100, 2000)
   expect(app.clock.pending).toBe(0)
   return seen
 }

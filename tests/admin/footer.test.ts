@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { TestApp } from '../support/app.ts'
 import { testApp } from '../support/app.ts'
-import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
 import { people } from '../support/people.ts'
 
 const HTML = { headers: { accept: 'text/html' } }
@@ -23,8 +23,8 @@ const getText = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(
 
 describe('the footer on every page', () => {
   test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab icon while requests are served', async (path) => {
-    const house = await buildHouse()
-    const html = await openIn(house, path)
+    const house = await buildDashboard()
+    const html = await openPage(house, path)
     expect(getText(getFoot(html))).toMatch(
       /Sluice \S+ Capacity weighted Usage (not synced yet|synced .*) Health API Docs/,
     )
@@ -34,9 +34,9 @@ describe('the footer on every page', () => {
   })
 
   test.each(SIGNED_IN_PATHS)('%s has a red tab icon while no account is available', async (path) => {
-    const house = await buildHouse()
+    const house = await buildDashboard()
     await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
-    const { title, isRed } = getTab(await openIn(house, path))
+    const { title, isRed } = getTab(await openPage(house, path))
     expect([title.startsWith('● Not serving · '), isRed]).toEqual([true, true])
   })
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../src/admin/account-import.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { people, problem, type Somebody } from '../support/people.ts'
+import { people, problem, type TestUser } from '../support/people.ts'
 import { AUTH_CLAIM, decodeJwt, unsignedJwt } from '../support/upstream/tokens.ts'
 import { getZip, type Packed } from '../support/zip.ts'
 
@@ -10,7 +10,7 @@ const open = (accounts = 0) => {
   const app = testApp({ accounts })
   const { as, audit } = people(app)
   const admin = as('admin')
-  const send = async (who: Somebody, files: Record<string, string | Uint8Array<ArrayBuffer>>, path: string) => {
+  const send = async (who: TestUser, files: Record<string, string | Uint8Array<ArrayBuffer>>, path: string) => {
     const form = new FormData()
     for (const [name, data] of Object.entries(files)) form.append('auth_json', new File([data], name))
     const request = new Request('http://localhost', { method: 'POST', body: form })

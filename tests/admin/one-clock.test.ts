@@ -1,7 +1,7 @@
 /** One clock: pages show the viewer's own time; UTC is left to tooltips, exports and the API. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
 import { people, problem } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -26,7 +26,7 @@ const ZONE_SETTING = /A name like Europe\/Berlin\./
 const firstTime = (html: string) => /<time datetime="[^"]*" title="([^"]*)">([^<]*)</.exec(html)?.slice(1)
 
 const rich = async () => {
-  const house = await buildHouse()
+  const house = await buildDashboard()
   const { admin, ids } = house
   const open = async (path: string, cookies = NEW_YORK) => {
     const cookie = `${admin.cookie}; ${cookies}`
@@ -56,7 +56,7 @@ const STATES = [
 
 /** A house in which something has happened: events of an account, a key that expires and has limits, a rejected client. */
 const livedIn = async () => {
-  const house = await buildHouse()
+  const house = await buildDashboard()
   const { admin, stranger, ids } = house
   await admin.ask(`POST /api/accounts/${ids.account}/pause`)
   await admin.ask(`POST /api/accounts/${ids.account}/reactivate`)
@@ -73,7 +73,7 @@ const livedIn = async () => {
 test.each([...PAGE_PATHS.filter((path) => !ABOUT_UTC.includes(path)), ...STATES])(
   '%s shows no UTC to a browser in New York',
   async (path) => {
-    expect(notLocal(await openIn(await livedIn(), path, NEW_YORK))).toEqual([])
+    expect(notLocal(await openPage(await livedIn(), path, NEW_YORK))).toEqual([])
   },
 )
 

@@ -1,7 +1,7 @@
 /** Each page has a title like its heading, so that tabs and bookmarks can be distinguished. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildHouse, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, PAGE_PATHS } from '../support/house.ts'
 import { type Browser, people } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
 
@@ -13,7 +13,7 @@ const strangerOfTheProxy = async (): Promise<Browser> => {
   return announced('stranger')
 }
 
-type House = Awaited<ReturnType<typeof buildHouse>>
+type House = Awaited<ReturnType<typeof buildDashboard>>
 
 interface Page {
   title: string
@@ -94,7 +94,7 @@ describe('the page title', () => {
   })
 
   test.each(Object.entries(EXPECTED))('%s', async (path, { title, id, visitor, heading = title }) => {
-    const house = await buildHouse()
+    const house = await buildDashboard()
     const browser = (await visitor?.(house)) ?? house.admin
     const response = await browser.ask(`GET ${path.replace(/:\w+/, () => id?.(house.ids) ?? '')}`, HTML)
     const html = await response.text()

@@ -1,6 +1,6 @@
 /** The size of pages: at most 40 KB of HTML, and 60 KB on the wire for the first page with everything it loads. */
 import { expect, test } from 'bun:test'
-import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
 
 const MAX_HTML = 40 * 1024
 const MAX_FIRST = 60 * 1024
@@ -14,7 +14,7 @@ const rows: [path: string, bytes: number, gzipped: number][] = []
 const MAX_ROUTING = 48 * 1024
 
 test.each(PAGE_PATHS)('%s stays within its limit', async (path) => {
-  const html = await openIn(await buildHouse(), path)
+  const html = await openPage(await buildDashboard(), path)
   const gzipped = Bun.gzipSync(html).length
   rows.push([path, Buffer.byteLength(html), gzipped])
   expect(TEXTS[path] ? gzipped : Buffer.byteLength(html)).toBeLessThan(
@@ -23,7 +23,7 @@ test.each(PAGE_PATHS)('%s stays within its limit', async (path) => {
 })
 
 test.each(['/login', '/dashboard'])('%s with styles and scripts is at most 60 KB', async (path) => {
-  const house = await buildHouse()
+  const house = await buildDashboard()
   const response = await (path === '/login' ? house.stranger : house.admin).ask(`GET ${path}`, {
     headers: { accept: 'text/html' },
   })

@@ -1,7 +1,7 @@
 /** The command palette finds exactly what its visitor can open. */
 import { expect, test } from 'bun:test'
 import type { Palette } from '../../src/admin/palette.ts'
-import { buildHouse } from '../support/house.ts'
+import { buildDashboard } from '../support/house.ts'
 import type { Browser } from '../support/people.ts'
 
 const search = async (who: Browser, q: string): Promise<Palette['found']> => {
@@ -13,7 +13,7 @@ const search = async (who: Browser, q: string): Promise<Palette['found']> => {
 const hrefs = async (who: Browser, q: string) => (await search(who, q)).map(({ href }) => href)
 
 test('an administrator finds each kind of thing', async () => {
-  const { admin, ids } = await buildHouse()
+  const { admin, ids } = await buildDashboard()
   expect(await hrefs(admin, 'ada@')).toContain(`/accounts/${ids.account}`)
   expect(await hrefs(admin, 'LAP top'.replace(' ', ''))).toContain(`/keys/${ids.key}`)
   expect((await search(admin, 'carla')).map(({ kind, label }) => [kind, label])).toEqual([['User', 'carla']])
@@ -26,7 +26,7 @@ test('an administrator finds each kind of thing', async () => {
 })
 
 test('without a search text it offers pages and actions', async () => {
-  const { admin } = await buildHouse()
+  const { admin } = await buildDashboard()
   expect((await search(admin, '  ')).slice(0, 2).map(({ label }) => label)).toEqual(['Overview', 'Accounts'])
 })
 
@@ -34,18 +34,18 @@ test.each([
   ['viewer', ['carla', 'create key', 'add account', 'back up now', 'audit log page', 'ada@example.test']],
   ['member', ['carla', 'ada', 'laptop', 'accounts', 'parallel streams', 'add account']],
 ])('a %s finds nothing that they cannot open', async (role, words) => {
-  const { as } = await buildHouse()
+  const { as } = await buildDashboard()
   const who = as(role)
   for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
 })
 
 test('a visitor who is not signed in is rejected', async () => {
-  const { stranger } = await buildHouse()
+  const { stranger } = await buildDashboard()
   expect((await stranger.ask('GET /search?q=ada')).status).toBe(401)
 })
 
 test('the words of a query are text on the page', async () => {
-  const { admin } = await buildHouse()
+  const { admin } = await buildDashboard()
   const response = await admin.ask(`GET /search?q=${encodeURIComponent('"><script>')}`, {
     headers: { accept: 'text/html' },
   })

@@ -1,12 +1,12 @@
 /** Privacy mode masks every email address and name on pages, including titles and tooltips. */
 import { describe, expect, test } from 'bun:test'
 import { maskPage } from '../../src/admin/privacy.ts'
-import { buildHouse, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, PAGE_PATHS } from '../support/house.ts'
 
 const NAMES = /ada@example\.test|\bberta\b|\bcarla\b/g
 
 const open = async (path: string, cookies: string) => {
-  const { admin, ids } = await buildHouse()
+  const { admin, ids } = await buildDashboard()
   const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite }[path.split('/')[1] ?? '']
   const headers = { accept: 'text/html', cookie: `${admin.cookie}; ${cookies}` }
   const response = await admin.ask(`GET ${path.replace(/:\w+/, id ?? '')}`, { headers })
@@ -27,7 +27,7 @@ test('masks the title of the tab', async () => {
 })
 
 test('does not affect the API', async () => {
-  const { admin } = await buildHouse()
+  const { admin } = await buildDashboard()
   const headers = { cookie: `${admin.cookie}; privacy=on` }
   expect(await (await admin.ask('GET /api/accounts', { headers })).text()).toContain('ada@example.test')
 })

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { storePlan } from '../../src/model/planner/decisions.ts'
 import type { Forecast } from '../../src/proxy/replay/forecast.ts'
-import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { advanceClockDuring, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { logWorkdays } from '../support/workdays.ts'
@@ -208,7 +208,7 @@ describe('decisions', () => {
 
 describe('a start now', () => {
   const warm = (app: TestApp, json: object) =>
-    whileTimePasses(app, jsonOf<{ status: string; reason: string }>(app.ask(`POST ${PLANNER}/warm-now`, { json })))
+    advanceClockDuring(app, jsonOf<{ status: string; reason: string }>(app.ask(`POST ${PLANNER}/warm-now`, { json })))
   const see = (app: TestApp, usedPercent: number) =>
     app.bindings.pool.observe(app.members[0]!.id, {
       at: app.clock.now(),
@@ -283,7 +283,7 @@ describe('permissions for the planner', () => {
       windows: { ...windows, monthly: null },
     })
     app.members[0]!.sim.always({ on: 'responses', ...faults.invalidValue() })
-    await whileTimePasses(app, app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId, model: 'gpt-5.5' } }))
+    await advanceClockDuring(app, app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId, model: 'gpt-5.5' } }))
     const viewer = people(app).as('viewer')
     const list = await (await viewer.ask(`GET ${PLANNER}/decisions`)).text()
     expect(list).toContain('"status":"skipped"')

@@ -7,7 +7,7 @@ import type { SessionList } from '../../src/model/users/session-list.ts'
 import { createSession } from '../../src/model/users/sessions.ts'
 import { testApp } from '../support/app.ts'
 import { type Browser, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
-import { forgetOld } from '../support/retention.ts'
+import { runRetention } from '../support/retention.ts'
 
 const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0'
 const OWN = '/api/dashboard-auth/sessions'
@@ -181,7 +181,7 @@ test('the hourly job deletes expired sessions', async () => {
   await app.clock.advance('6d')
   crowd.signInAs(anna.person)
   await app.clock.advance('1d')
-  await forgetOld(app)
+  await runRetention(app)
   expect(app.db.select().from(sessions).all()).toHaveLength(1)
   expect(await problem(await anna.ask(`GET ${OWN}`))).toEqual([401, 'authentication_required'])
 })

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
 import { accountEvents, oauthFlows } from '../../db/schema/history.ts'
-import { type TestApp, whileTimePasses } from '../support/app.ts'
+import { advanceClockDuring, type TestApp } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
 import { problem } from '../support/people.ts'
 import { signInWorld } from '../support/sign-ins.ts'
@@ -576,7 +576,7 @@ describe('signing in to an existing account again', () => {
       "CREATE TRIGGER full BEFORE INSERT ON account_events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
     )
     const refused = paste(approve(flow, ada.sim)).catch(String)
-    expect(await whileTimePasses(app, refused)).toContain('answered 500')
+    expect(await advanceClockDuring(app, refused)).toContain('answered 500')
     expect([rows(world), history(app), events()]).toEqual(before)
   })
 

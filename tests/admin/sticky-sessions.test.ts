@@ -7,13 +7,13 @@ import type { StickyPage } from '../../src/admin/sticky-sessions.ts'
 import { stickyKey } from '../../src/model/sticky/session-key.ts'
 import { sha256, threadHash } from '../../src/proxy/pool/affinity.ts'
 import {
+  advanceClockDuring,
   codexBody,
   expectNothingLeft,
   getAnswer,
   type StreamEvent,
   type TestApp,
   testApp,
-  whileTimePasses,
 } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 
@@ -270,7 +270,7 @@ describe('deleting', () => {
       seen()
       if (!isDone) {
         const answer = await app.ask(NATIVE, { json: codexBody(), headers: { 'session-id': 'busy' } })
-        await whileTimePasses(app, answer.text(), 1)
+        await advanceClockDuring(app, answer.text(), 1)
         served++
         seen()
       }
@@ -300,7 +300,7 @@ describe('deleting', () => {
       left.push(getRows(app).length)
       return sleep(ms, signal)
     }
-    await whileTimePasses(app, app.ask('POST /api/sticky-sessions/delete-filtered', { json: {} }), 10)
+    await advanceClockDuring(app, app.ask('POST /api/sticky-sessions/delete-filtered', { json: {} }), 10)
     expect(left.slice(0, 4)).toEqual([850, 750, 650, 550])
     expect(getRows(app)).toEqual([])
   })

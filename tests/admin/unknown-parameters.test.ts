@@ -1,6 +1,6 @@
 /** A page names unknown parameters and values of its URL, so that a typo does not look like a filter. */
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { buildHouse, openIn, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
 
 const NOTICE = /Not applied, because this page has no such parameter or value: (.*?)\.<\/p>/
 /** Names and values in the notice of a page; null: there is no notice. */
@@ -12,12 +12,12 @@ const noticeIn = (html: string): string[] | null => {
 /** Pages for people who are not signed in; an admin is redirected, or they take only `return`. */
 const ENTRANCE = ['/key', '/login', '/totp', '/setup', '/auth/pending', '/invite/:token']
 
-let house: Awaited<ReturnType<typeof buildHouse>>
+let house: Awaited<ReturnType<typeof buildDashboard>>
 beforeAll(async () => {
-  house = await buildHouse()
+  house = await buildDashboard()
 })
 
-const getNotice = async (path: string) => noticeIn(await openIn(house, path))
+const getNotice = async (path: string) => noticeIn(await openPage(house, path))
 
 test.each(PAGE_PATHS.filter((path) => !ENTRANCE.includes(path)))('%s names an unknown parameter', async (path) => {
   expect(await getNotice(`${path}?colour=1&period2=zz`)).toEqual(['colour', 'period2'])
@@ -54,7 +54,7 @@ describe('no parameter is reported as unknown by', () => {
   test('any link of any page', async () => {
     const links = new Set<string>()
     for (const path of PAGE_PATHS)
-      for (const [, href = ''] of (await openIn(house, path)).matchAll(/href="(\/[^"#]*\?[^"#]*)/g))
+      for (const [, href = ''] of (await openPage(house, path)).matchAll(/href="(\/[^"#]*\?[^"#]*)/g))
         links.add(href.replaceAll('&amp;', '&'))
     expect(links.size).toBeGreaterThan(20)
     for (const link of links) expect([link, await getNotice(link)]).toEqual([link, null])

@@ -3,11 +3,18 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { arrivedAt, getText, getTexts, launchBrowser, liveAfter, screenshot, type TestBrowser } from './browser.ts'
-import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
+import { arrivedAt, getText, getTexts, launchBrowser, loadAndConnect, screenshot, type TestBrowser } from './browser.ts'
+import {
+  expireConfirmations,
+  PASSWORD,
+  type ServerWithAdmin,
+  send,
+  signIn,
+  startServerWithAdmin,
+} from './people-world.ts'
 
 setDefaultTimeout(120_000)
 
@@ -42,10 +49,10 @@ const closeAndSwapElsewhere = (): void => {
 }
 
 /** Signs in, and shows the list with the one account that was imported on the machine itself. */
-const openAccounts = async (page: Page, { url, server }: Owned): Promise<void> => {
+const openAccounts = async (page: Page, { url, server }: ServerWithAdmin): Promise<void> => {
   const path = join(server.dataDir, 'auth.json')
   writeFileSync(path, createUpstream().addAccount({ email: 'ada@example.test' }).authJson())
-  const imported = await runHere(['accounts', 'import', path], { dataDir: server.dataDir })
+  const imported = await runInProcess(['accounts', 'import', path], { dataDir: server.dataDir })
   expect(imported.exitCode).toBe(0)
   await signIn(page, url)
   await until(async () => {
@@ -55,7 +62,7 @@ const openAccounts = async (page: Page, { url, server }: Owned): Promise<void> =
 }
 
 test('an export asks for a confirmation, then shows the file; a deletion asks what happens to the log', async () => {
-  const own = await startOwned({ env: NO_UPSTREAM })
+  const own = await startServerWithAdmin({ env: NO_UPSTREAM })
   await using server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
@@ -65,7 +72,7 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   await page.waitForURL(/tab=credentials/)
   await page.waitForLoadState()
   await page.evaluate(saysLateThatItClosed)
-  forgetConfirmations(server)
+  expireConfirmations(server)
   await page.click('text=Export for Codex')
   await page.fill('dialog[open] [name=password]', PASSWORD)
   await page.click('dialog[open] [type=submit]')
@@ -83,12 +90,12 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
 })
 
 test('a viewer sees masked names, no evidence, no credentials, and why the buttons are disabled', async () => {
-  const own = await startOwned({ env: NO_UPSTREAM })
+  const own = await startServerWithAdmin({ env: NO_UPSTREAM })
   await using server = own.server
   const upstream = createUpstream()
   const path = join(server.dataDir, 'auth.json')
   writeFileSync(path, upstream.addAccount({ email: 'ada@example.test' }).authJson())
-  await runHere(['accounts', 'import', path], { dataDir: server.dataDir })
+  await runInProcess(['accounts', 'import', path], { dataDir: server.dataDir })
   const invited = await send(
     own.url,
     'POST',
@@ -118,14 +125,14 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
 })
 
 test('text typed beside a live part stays when the session ends elsewhere; a field with focus alone does not prevent the redirect', async () => {
-  const own = await startOwned({ env: NO_UPSTREAM })
+  const own = await startServerWithAdmin({ env: NO_UPSTREAM })
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
   await openAccounts(page, own)
   const account = new URL((await page.locator('.account-link').getAttribute('href')) ?? '', own.url)
   account.searchParams.set('tab', 'routing')
-  await liveAfter(page, () => page.goto(account.href))
+  await loadAndConnect(page, () => page.goto(account.href))
   await page.fill('[name=alias]', 'typed for long')
   await page.locator('h1').click()
   const asked = page.waitForResponse((response) => response.status() === 401 && response.url().includes('/accounts/'))

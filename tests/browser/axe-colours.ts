@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 const COLOURED = '[class*="tone-"], svg.bar, progress, svg.outcomes, svg.timing-bar, .swatch, .dot'
 
 /** The elements whose colour is all they say; the same words in two colours are such, too. */
-export const tellingColours = (page: Page): Promise<string[]> =>
+export const findColorOnlyInformation = (page: Page): Promise<string[]> =>
   page.evaluate((coloured) => {
     const found: string[] = []
     const tones = new Map<string, string>()
@@ -32,7 +32,7 @@ export const tellingColours = (page: Page): Promise<string[]> =>
  * Which of several is the current one, and which switch is on, when the system sets the colors. Returns the elements
  * that look like their neighbors, and switches without a visible knob.
  */
-export const lostInForcedColours = async (page: Page): Promise<string[]> => {
+export const findLostInForcedColors = async (page: Page): Promise<string[]> => {
   await page.emulateMedia({ forcedColors: 'active', reducedMotion: 'reduce' })
   const lost = await page.evaluate(() => {
     const getLooks = (el: Element, part?: string) => {

@@ -45,7 +45,7 @@ export interface Places extends AsyncDisposable {
 
 type Open = Awaited<ReturnType<TestBrowser['visit']>> & { url: string }
 
-export const startPlaces = async (browser: TestBrowser): Promise<Places> => {
+export const startAxeServers = async (browser: TestBrowser): Promise<Places> => {
   const [world, fresh, proxied] = await Promise.all([startPopulated(), spawnServer(), startProxied()])
   const full = world.url.replace('127.0.0.1', 'localhost')
   const { ids, cookies } = await settle(world, full)

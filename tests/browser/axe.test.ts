@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { everyRoute } from '../../src/routes/every-route.ts'
-import { bringAxe, complaints } from './axe.ts'
-import { lostInForcedColours, tellingColours } from './axe-colours.ts'
+import { getViolations, injectAxe } from './axe.ts'
+import { findColorOnlyInformation, findLostInForcedColors } from './axe-colours.ts'
 import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'
-import { type Places, startPlaces } from './axe-world.ts'
+import { type Places, startAxeServers } from './axe-world.ts'
 import { DESKTOP, getText, launchBrowser, overflows, type TestBrowser } from './browser.ts'
 import { focusProblems } from './keyboard.ts'
 import { narrowProblems } from './narrow.ts'
@@ -22,7 +22,7 @@ let places: Places
 
 beforeAll(async () => {
   browser = await launchBrowser()
-  places = await startPlaces(browser)
+  places = await startAxeServers(browser)
 }, 120_000)
 
 afterAll(async () => {
@@ -56,27 +56,27 @@ const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
 /** Everything wrong at this stop, with its location. In part: only the two most different appearances. */
 const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<string[]> => {
   const page = await arrive(stop)
-  await bringAxe(page)
+  await injectAxe(page)
   const found: string[] = []
   const note = (look: string, what: readonly string[]) =>
     found.push(...what.map((one) => `${stop.name}, ${look}: ${one}`))
   await showIn(page, 'light')
-  note('wide', await complaints(page, 'everything'))
-  note('colour alone', await tellingColours(page))
+  note('wide', await getViolations(page, 'everything'))
+  note('colour alone', await findColorOnlyInformation(page))
   if (!inPart) {
     await showIn(page, 'dark')
-    note('wide, dark', await complaints(page, 'looks'))
+    note('wide, dark', await getViolations(page, 'looks'))
   }
-  note('forced colours', await lostInForcedColours(page))
+  note('forced colours', await findLostInForcedColors(page))
   await page.setViewportSize(NARROW)
   await showIn(page, 'dark')
-  note('narrow, dark', await complaints(page, inPart ? 'looks' : 'everything'))
+  note('narrow, dark', await getViolations(page, inPart ? 'looks' : 'everything'))
   note('narrow', await overflows(page))
   note('narrow', await narrowProblems(page))
   note('narrow', await focusProblems(page))
   if (inPart) return found
   await showIn(page, 'light')
-  note('narrow, light', await complaints(page, 'looks'))
+  note('narrow, light', await getViolations(page, 'looks'))
   await page.setViewportSize(DESKTOP)
   note('wide', await focusProblems(page))
   return found
@@ -103,16 +103,20 @@ describe('the checks detect violations', () => {
   const DOT = '<i class="dot" aria-hidden="true"></i>'
 
   test.each([
-    ['a state without a text', tellingColours, '<span class="badge tone-bad"></span>'],
+    ['a state without a text', findColorOnlyInformation, '<span class="badge tone-bad"></span>'],
     [
       'one word in two colors',
-      tellingColours,
+      findColorOnlyInformation,
       `<b class="badge tone-bad">${DOT}Paused</b><b class="badge tone-good">${DOT}Paused</b>`,
     ],
-    ['a switch without a knob', lostInForcedColours, '<input class="switch" type="checkbox" style="appearance: none">'],
+    [
+      'a switch without a knob',
+      findLostInForcedColors,
+      '<input class="switch" type="checkbox" style="appearance: none">',
+    ],
     [
       'a tab without a distinct style',
-      lostInForcedColours,
+      findLostInForcedColors,
       '<nav><a href="#a" aria-current="page">A</a><a href="#b">B</a></nav>',
     ],
     ['a wide page', narrowProblems, '<p style="width: 500px">wide</p>'],

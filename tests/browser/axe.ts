@@ -12,14 +12,14 @@ declare global {
  * Before a page is checked, and again after it was left. Uses the debugger protocol, because pages allow no other
  * scripts.
  */
-export const bringAxe = (page: Page): Promise<unknown> => page.evaluate(axe.source)
+export const injectAxe = (page: Page): Promise<unknown> => page.evaluate(axe.source)
 
 const EVERYTHING: RunOptions = { rules: { 'target-size': { enabled: true } } }
 /** What another theme or another width can change. */
 const LOOKS: RunOptions = { runOnly: ['color-contrast', 'target-size', 'scrollable-region-focusable'] }
 
 /** All violations on the page, of any impact: rule, impact, and the element. */
-export const complaints = async (page: Page, about: 'everything' | 'looks'): Promise<string[]> => {
+export const getViolations = async (page: Page, about: 'everything' | 'looks'): Promise<string[]> => {
   const options: RunOptions = {
     ...(about === 'looks' ? LOOKS : EVERYTHING),
     resultTypes: ['violations'],

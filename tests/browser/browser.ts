@@ -66,7 +66,7 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
       const problems = watch(page)
       if (isClockHeld) await holdClock(page)
       const load = () => page.goto(url)
-      const response = await (untilLive ? liveAfter(page, load) : load())
+      const response = await (untilLive ? loadAndConnect(page, load) : load())
       if (response?.status() !== 200) throw new Error(`${url} answered ${response?.status()}.`)
       // A profile closed in the middle of a load may hang; it then ends with the browser.
       return { page, problems, [Symbol.asyncDispose]: () => Promise.race([context.close(), Bun.sleep(CLOSING_MS)]) }
@@ -82,7 +82,7 @@ const holdClock = async ({ clock }: Page): Promise<void> => {
 }
 
 /** The result of `load`, once the event stream of the loaded page has been answered. */
-export const liveAfter = async <T>(page: Page, load: () => Promise<T>): Promise<T> => {
+export const loadAndConnect = async <T>(page: Page, load: () => Promise<T>): Promise<T> => {
   const [loaded] = await Promise.all([load(), page.waitForResponse('**/api/events*')])
   return loaded
 }
@@ -113,7 +113,7 @@ export const getText = (locator: Locator): Promise<string> => locator.innerText(
 export const getTexts = async (locator: Locator): Promise<string[]> => Promise.all((await locator.all()).map(getText))
 
 /** Until this field is empty. */
-export const emptied = (page: Page, field: string) =>
+export const untilEmpty = (page: Page, field: string) =>
   page.waitForFunction((path) => document.querySelector<HTMLInputElement>(path)?.value === '', field)
 
 /**

@@ -2,18 +2,18 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { getText, launchBrowser, type TestBrowser } from './browser.ts'
-import { type Owned, signIn, startOwned } from './people-world.ts'
+import { type ServerWithAdmin, signIn, startServerWithAdmin } from './people-world.ts'
 
 setDefaultTimeout(120_000)
 
 let browser: TestBrowser
-let owned: Owned
+let owned: ServerWithAdmin
 let url: string
 
 beforeAll(async () => {
   ;[browser, owned] = await Promise.all([
     launchBrowser({ flags: ['--host-resolver-rules=MAP sluice.lan 127.0.0.1'] }),
-    startOwned(),
+    startServerWithAdmin(),
   ])
   url = `http://sluice.lan:${owned.server.port}`
 }, 120_000)

@@ -1,7 +1,7 @@
 /** The doctor page in a browser: layout, and its measurements behind different proxies. */
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import { getText, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
 import { faultyProxy } from './faulty-proxy.ts'
@@ -14,7 +14,7 @@ const nowhere = 'http://127.0.0.1:1'
 beforeAll(async () => {
   const env = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
   ;[browser, server] = await Promise.all([launchBrowser(), spawnServer({ env })])
-  await runHere(['backup'], { env: server.env })
+  await runInProcess(['backup'], { env: server.env })
 }, 120_000)
 
 afterAll(async () => {

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { getText, launchBrowser, type TestBrowser } from './browser.ts'
 import { isFocused, openDialog, pressAt, tabTo, typeInto } from './keyboard.ts'
-import { forgetConfirmations, PASSWORD, send } from './people-world.ts'
+import { expireConfirmations, PASSWORD, send } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(120_000)
@@ -218,7 +218,7 @@ test('a setting is changed and saved', async () => {
 
 test('the first firewall address needs a confirmation before it is added', async () => {
   await page.goto(`${url}/settings/network`)
-  forgetConfirmations(world)
+  expireConfirmations(world)
   const field = page.locator('[name=ipAddress]')
   const entries = page.locator('#firewall .rows code')
   await typeInto(field, '198.51.100.0/24')
@@ -245,7 +245,7 @@ test('a backup is created, and the focus is kept', async () => {
 
 test('a confirmation opens over the form, and returns to it', async () => {
   await page.goto(`${url}/settings/access`)
-  forgetConfirmations(world)
+  expireConfirmations(world)
   await pressAt(page.locator('#invite > summary'))
   await typeInto(page.locator('#form-invite [name=username]'), 'ada')
   await page.keyboard.press('Enter')
@@ -269,7 +269,7 @@ test('a dialog opened by a button handles its own keys', async () => {
   await openDialog(page)
   await pressAt(button('Close'))
   await page.locator('button:focus', { hasText: 'Export for Codex' }).waitFor()
-  forgetConfirmations(world)
+  expireConfirmations(world)
   await page.keyboard.press('Enter')
   await page.locator('dialog #form-confirm').waitFor()
   await openDialog(page)

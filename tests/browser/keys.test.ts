@@ -8,7 +8,7 @@ import {
   held,
   LOOKS,
   launchBrowser,
-  liveAfter,
+  loadAndConnect,
   overflows,
   screenshot,
   type TestBrowser,
@@ -195,7 +195,7 @@ test('a page without keys shows the first one, and is empty again after the last
     )
   const { id } = await ask('POST', '', { name: 'the first' })
   await page.locator('#key-list', { hasText: 'the first' }).waitFor()
-  await liveAfter(page, () => page.reload())
+  await loadAndConnect(page, () => page.reload())
   await ask('DELETE', id)
   await page.getByText('No keys yet').waitFor()
 })

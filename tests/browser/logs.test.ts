@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
-import { startPopulated, takeTurn } from './world.ts'
+import { sendTestRequest, startPopulated } from './world.ts'
 
 setDefaultTimeout(120_000)
 
@@ -151,7 +151,7 @@ describe('live', () => {
     await using visit = await browser.visit(at('/logs'))
     const { page } = visit
     const before = await start(page)
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
     expect((await ids(page)).slice(1)).toEqual(before)
     expect((await getTexts(page.locator('#log-rows .result b')))[0]).toBe('Completed')
@@ -166,7 +166,7 @@ describe('live', () => {
     const before = await start(page)
     await refused
     await page.unroute('**/logs/tail?*')
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
   })
 
@@ -175,7 +175,7 @@ describe('live', () => {
     const { page } = visit
     expect(await page.isChecked('[data-tail]')).toBe(true)
     const before = (await ids(page)).length
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before)
     await page.selectOption('[name=status]', 'ok')
     await page.waitForURL(at('/logs?status=ok&live=true'))
@@ -195,10 +195,10 @@ describe('live', () => {
     const count = page.locator('#log .count')
     await start(page)
     expect(await getText(count)).toBe('0')
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.locator('#log-rows tr').first().waitFor()
     expect(await getText(count)).toBe('1 on this page')
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.locator('#log-rows tr').nth(1).waitFor()
     expect(await getText(count)).toBe('2 on this page')
   })
@@ -232,7 +232,7 @@ describe('live', () => {
     await page.locator('#tail-resume').waitFor()
     expect(await getText(page.locator('#tail-says'))).toBe('Paused while you select')
     const before = await ids(page)
-    await takeTurn(world)
+    await sendTestRequest(world)
     await page.click('#tail-resume')
     await page.waitForFunction((count) => document.querySelectorAll('#log-rows tr').length > count, before.length)
     expect(await page.isChecked('[data-tail]')).toBe(true)
@@ -291,7 +291,7 @@ test('accounts of one email are distinguished also when the email is too long fo
   const seats = accounts.filter((account) => account.email === email)
   for (const { accountId } of seats) {
     await world.api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: accountId })
-    await takeTurn(world)
+    await sendTestRequest(world)
   }
   await using visit = await browser.visit(at('/logs'))
   const { page } = visit

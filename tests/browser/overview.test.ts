@@ -15,7 +15,7 @@ import {
   held,
   LOOKS,
   launchBrowser,
-  liveAfter,
+  loadAndConnect,
   overflows,
   screenshot,
   type TestBrowser,
@@ -167,7 +167,7 @@ describe('while the overview is open', () => {
   test('a paused account shows in both tabs without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
     const other = await visit.page.context().newPage()
-    await liveAfter(other, () => other.goto(dashboard()))
+    await loadAndConnect(other, () => other.goto(dashboard()))
     const pages = [visit.page, other]
     for (const page of pages) await page.evaluate(() => document.body.setAttribute('data-same', ''))
     await pausing('grace', 'pause')
@@ -191,7 +191,7 @@ describe('while the overview is open', () => {
     expect(streams).toEqual([])
     await pausing('grace', 'pause')
     expect(await getText(row(page, 'grace').locator('.badge'))).toBe('Active')
-    await liveAfter(page, () => page.evaluate(setHidden, false))
+    await loadAndConnect(page, () => page.evaluate(setHidden, false))
     await row(page, 'grace').locator('.badge', { hasText: 'Paused' }).waitFor()
     expect(streams).toHaveLength(1)
     await pausing('grace', 'reactivate')
@@ -333,7 +333,7 @@ describe('while the overview is open', () => {
       const fields = { password: 'correct horse battery' }
       const setUp = { path: '/api/dashboard-auth/password/setup', fields }
       expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-      await liveAfter(page, () => page.goto(server.url + path))
+      await loadAndConnect(page, () => page.goto(server.url + path))
       await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
       await arrivedAt(page, '/login')
     },
@@ -345,12 +345,33 @@ describe('while the overview is open', () => {
     const { page } = visit
     const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
     expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-    await liveAfter(page, () => page.goto(`${server.url}/dashboard`))
+    await loadAndConnect(page, () => page.goto(`${server.url}/dashboard`))
     const other = await page.context().newPage()
-    await liveAfter(other, () => other.goto(server.url + path))
+    await loadAndConnect(other, () => other.goto(server.url + path))
     await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
     for (const each of [page, other]) await arrivedAt(each, '/login')
   })
+  test.each(['/accounts', '/logs'])(
+    'signing out elsewhere redirects every tab, including %s without its own stream',
+    async (path) => {
+      await using server = await spawnServer()
+      await using visit = await browser.visit(`${server.url}/setup`)
+      const { page } = visit
+      const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
+      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
+      await loadAndConnect(page, () => page.goto(`${server.url}/dashboard`))
+      const other = await page.context().newPage()
+      const streams: string[] = []
+      other.on('request', (request) => {
+        if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
+      })
+      await other.goto(server.url + path)
+      await other.waitForTimeout(1500)
+      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
+      for (const each of [page, other]) await arrivedAt(each, '/login')
+      expect(streams).toEqual([])
+    },
+  )
 
   test('an error in a part disappears with the next successful response of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })

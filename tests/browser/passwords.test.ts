@@ -1,15 +1,15 @@
 /** Password fields and recovery codes in a browser. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import { launchBrowser, type TestBrowser } from './browser.ts'
-import { codeFor, type Owned, PASSWORD, signIn, startOwned } from './people-world.ts'
+import { codeFor, PASSWORD, type ServerWithAdmin, signIn, startServerWithAdmin } from './people-world.ts'
 
 setDefaultTimeout(120_000)
 
 let browser: TestBrowser
-let owned: Owned
+let owned: ServerWithAdmin
 
 beforeAll(async () => {
-  ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
+  ;[browser, owned] = await Promise.all([launchBrowser(), startServerWithAdmin()])
 }, 120_000)
 
 afterAll(async () => {

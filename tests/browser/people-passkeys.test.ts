@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { getText, getTexts, launchBrowser, type TestBrowser } from './browser.ts'
-import { forgetConfirmations, signIn, startOwned } from './people-world.ts'
+import { expireConfirmations, signIn, startServerWithAdmin } from './people-world.ts'
 
 setDefaultTimeout(120_000)
 
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => browser?.[Symbol.asyncDispose]())
 
 test('a passkey is added, signs in, confirms a change, and is removed', async () => {
-  const { server, url } = await startOwned()
+  const { server, url } = await startServerWithAdmin()
   await using _server = server
   await using visit = await browser.visit(`${url}/login`)
   const { page } = visit
@@ -34,7 +34,7 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
   expect(await getText(page.locator('.menu-name'))).toBe('admin')
 
   await page.goto(`${url}/settings/access`)
-  forgetConfirmations(server)
+  expireConfirmations(server)
   await page.click('#invite > summary')
   await page.fill('#form-invite [name=username]', 'ada')
   await page.click('#form-invite [type=submit]')
@@ -49,14 +49,14 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
 })
 
 test('adding one asks for a confirmation first, and then continues', async () => {
-  const { server, url } = await startOwned()
+  const { server, url } = await startServerWithAdmin()
   await using _server = server
   await using visit = await browser.visit(`${url}/login`)
   const { page } = visit
   await addAuthenticator(page)
   await signIn(page, url)
   await page.goto(`${url}/me`)
-  forgetConfirmations(server)
+  expireConfirmations(server)
   await page.fill('[data-passkey] [name=name]', 'Test laptop')
   await page.click('[data-passkey] button')
   await page.fill('dialog[open] [name=password]', 'correct horse battery')
@@ -65,7 +65,7 @@ test('adding one asks for a confirmation first, and then continues', async () =>
 })
 
 test('on an address where passkeys cannot be used, the page says where they can', async () => {
-  const { server, url } = await startOwned()
+  const { server, url } = await startServerWithAdmin()
   await using _server = server
   await using visit = await browser.visit(`${server.url}/login`)
   await signIn(visit.page, server.url)

@@ -12,7 +12,7 @@ export const OTHER_PASSWORD = 'another long password'
 /** Passkeys need a host name, so pages are opened on localhost. */
 export const getUrl = (server: RunningServer): string => `http://localhost:${server.port}`
 
-export interface Owned {
+export interface ServerWithAdmin {
   server: RunningServer
   url: string
   /** `admin`'s, signed in and confirmed. */
@@ -20,7 +20,7 @@ export interface Owned {
 }
 
 /** A server whose first account is `admin` with `PASSWORD`. */
-export const startOwned = async (options?: SpawnOptions): Promise<Owned> => {
+export const startServerWithAdmin = async (options?: SpawnOptions): Promise<ServerWithAdmin> => {
   const server = await spawnServer(options)
   const url = getUrl(server)
   const response = await send(url, 'POST', '/api/dashboard-auth/password/setup', { password: PASSWORD })
@@ -43,7 +43,7 @@ export const send = async (
 
 /** The link of a new invite. */
 export const inviteLink = async (
-  { url, cookie }: Pick<Owned, 'url' | 'cookie'>,
+  { url, cookie }: Pick<ServerWithAdmin, 'url' | 'cookie'>,
   username: string,
   roleId: string,
 ): Promise<string> => {
@@ -62,7 +62,7 @@ export const signIn = async (page: Page, url: string, { password = PASSWORD, use
 }
 
 /** Five minutes pass for every confirmation. */
-export const forgetConfirmations = ({ dataDir }: Pick<RunningServer, 'dataDir'>): void => {
+export const expireConfirmations = ({ dataDir }: Pick<RunningServer, 'dataDir'>): void => {
   const file = readdirSync(dataDir).find((name) => name.endsWith('.db') || name.endsWith('.sqlite'))
   if (file === undefined) throw new Error(`There is no database in ${dataDir}.`)
   const db = new Database(join(dataDir, file))

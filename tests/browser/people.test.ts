@@ -3,28 +3,28 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import type { Page } from 'playwright-core'
 import { spawnServer } from '../support/spawn.ts'
 import {
-  emptied,
   getText,
   getTexts,
   held,
   LOOKS,
   launchBrowser,
-  liveAfter,
+  loadAndConnect,
   overflows,
   screenshot,
   type TestBrowser,
+  untilEmpty,
 } from './browser.ts'
 import {
   codeFor,
-  forgetConfirmations,
+  expireConfirmations,
   getUrl,
   inviteLink,
   OTHER_PASSWORD,
-  type Owned,
   PASSWORD,
+  type ServerWithAdmin,
   send,
   signIn,
-  startOwned,
+  startServerWithAdmin,
 } from './people-world.ts'
 
 /** Several browsers and servers in one test, on machines with little to spare. */
@@ -32,10 +32,10 @@ setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 /** With only `admin`; tests that add users or requirements start their own server. */
-let owned: Owned
+let owned: ServerWithAdmin
 
 beforeAll(async () => {
-  ;[browser, owned] = await Promise.all([launchBrowser(), startOwned()])
+  ;[browser, owned] = await Promise.all([launchBrowser(), startServerWithAdmin()])
 }, 120_000)
 
 afterAll(async () => {
@@ -99,7 +99,7 @@ describe.each([
   })
 
   test('an invite creates a user once; afterwards the sign-in asks for a name', async () => {
-    const own = await startOwned()
+    const own = await startServerWithAdmin()
     await using server = own.server
     const link = await inviteLink(own, 'grace', 'role_viewer')
     await using visit = await browser.visit(link, { javaScriptEnabled })
@@ -143,7 +143,7 @@ describe.each([
 
 describe('the second factor', () => {
   test('is set up when it becomes required, and needed from then on', async () => {
-    const own = await startOwned()
+    const own = await startServerWithAdmin()
     await using server = own.server
     const link = await inviteLink(own, 'grace', 'role_viewer')
     await using visit = await browser.visit(`${own.url}/login`)
@@ -176,13 +176,13 @@ describe('the second factor', () => {
 
 describe('confirming a sensitive change', () => {
   test('opens over the form, which is then submitted again automatically', async () => {
-    const own = await startOwned()
+    const own = await startServerWithAdmin()
     await using server = own.server
     await using visit = await browser.visit(`${own.url}/login`)
     const { page } = visit
     await signIn(page, own.url)
     await page.goto(`${own.url}/settings/access`)
-    forgetConfirmations(server)
+    expireConfirmations(server)
     await page.click('#invite > summary')
     await page.fill('#form-invite [name=username]', 'ada')
     await page.click('#form-invite [type=submit]')
@@ -199,12 +199,12 @@ describe('confirming a sensitive change', () => {
   })
 
   test('without scripts it is a page that returns', async () => {
-    const own = await startOwned()
+    const own = await startServerWithAdmin()
     await using server = own.server
     await using visit = await browser.visit(`${own.url}/login`, { javaScriptEnabled: false })
     const { page } = visit
     await signIn(page, own.url)
-    forgetConfirmations(server)
+    expireConfirmations(server)
     await page.goto(`${own.url}/settings/access`)
     await page.click('#invite > summary')
     await page.fill('#form-invite [name=username]', 'ada')
@@ -219,7 +219,7 @@ describe('confirming a sensitive change', () => {
   })
 
   test('a role, a disabled user and a deleted one, each in place', async () => {
-    const own = await startOwned()
+    const own = await startServerWithAdmin()
     await using _server = own.server
     await acceptInvite(own, 'ada', 'role_viewer')
     await using visit = await browser.visit(`${own.url}/login`)
@@ -253,7 +253,7 @@ describe('confirming a sensitive change', () => {
 })
 
 test('a form submitted after the session ended keeps its content, and is sent again after a sign-in elsewhere', async () => {
-  const own = await startOwned()
+  const own = await startServerWithAdmin()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
@@ -280,7 +280,7 @@ test('a form submitted after the session ended keeps its content, and is sent ag
 })
 
 test('with guest access, a user whose session ended can continue as a guest or sign in', async () => {
-  const own = await startOwned()
+  const own = await startServerWithAdmin()
   await using _server = own.server
   await send(own.url, 'PATCH', '/api/settings', { guestAccessEnabled: true }, own.cookie)
   await using visit = await browser.visit(`${own.url}/login`)
@@ -300,13 +300,13 @@ test('with guest access, a user whose session ended can continue as a guest or s
 })
 
 test('an open log redirects to the sign-in when the session ends elsewhere, and keeps an unsaved filter', async () => {
-  const own = await startOwned()
+  const own = await startServerWithAdmin()
   await using _server = own.server
   for (const isTyping of [true, false]) {
     await using visit = await browser.visit(`${own.url}/login`)
     const { page } = visit
     await signIn(page, own.url)
-    await liveAfter(page, () => page.goto(`${own.url}/logs`))
+    await loadAndConnect(page, () => page.goto(`${own.url}/logs`))
     if (isTyping) await page.fill('[name=search]', 'half a ques')
     const cookie = (await page.context().cookies()).map(({ name, value }) => `${name}=${value}`).join('; ')
     await send(own.url, 'POST', '/api/dashboard-auth/logout-all', {}, cookie)
@@ -320,7 +320,7 @@ test('an open log redirects to the sign-in when the session ends elsewhere, and 
 })
 
 test('a changed password does not stay in the form, nor does a created role', async () => {
-  const own = await startOwned()
+  const own = await startServerWithAdmin()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page } = visit
@@ -330,18 +330,18 @@ test('a changed password does not stay in the form, nor does a created role', as
   await page.fill('[name=newPassword]', OTHER_PASSWORD)
   await page.click('#form-password [type=submit]')
   await page.locator('.done', { hasText: 'Password changed' }).waitFor()
-  await emptied(page, '[name=currentPassword]')
-  await emptied(page, '[name=newPassword]')
+  await untilEmpty(page, '[name=currentPassword]')
+  await untilEmpty(page, '[name=newPassword]')
   await page.goto(`${own.url}/settings/access`)
   await page.click('text=Create role')
   await page.fill('#form-new-role [name=name]', 'Night shift')
   await page.click('#form-new-role [type=submit]')
   await page.locator('.role', { hasText: 'Night shift' }).waitFor()
-  await emptied(page, '#form-new-role [name=name]')
+  await untilEmpty(page, '#form-new-role [name=name]')
 })
 
 test('a role is cloned from its own row, changed and listed; the form is then gone', async () => {
-  const own = await startOwned()
+  const own = await startServerWithAdmin()
   await using _server = own.server
   await using visit = await browser.visit(`${own.url}/login`)
   const { page, problems } = visit
@@ -443,7 +443,7 @@ const setUpTotp = async (page: Page, url: string | null): Promise<string> => {
   return secret
 }
 
-const acceptInvite = async (own: Owned, username: string, roleId: string): Promise<void> => {
+const acceptInvite = async (own: ServerWithAdmin, username: string, roleId: string): Promise<void> => {
   const token = (await inviteLink(own, username, roleId)).split('/').at(-1)
   await send(own.url, 'POST', '/api/dashboard-auth/invite/accept', { token, password: OTHER_PASSWORD })
 }

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { until } from '../support/until.ts'
 import {
-  emptied,
   getText,
   getTexts,
   held,
@@ -13,16 +12,24 @@ import {
   PHONE,
   screenshot,
   type TestBrowser,
+  untilEmpty,
 } from './browser.ts'
-import { forgetConfirmations, type Owned, PASSWORD, send, signIn, startOwned } from './people-world.ts'
+import {
+  expireConfirmations,
+  PASSWORD,
+  type ServerWithAdmin,
+  send,
+  signIn,
+  startServerWithAdmin,
+} from './people-world.ts'
 
 let browser: TestBrowser
-let owned: Owned
+let owned: ServerWithAdmin
 
 beforeAll(async () => {
   ;[browser, owned] = await Promise.all([
     launchBrowser(),
-    startOwned({ env: { CODEX_LB_DESSERT: 'yes', CODEX_LB_METRICS_TOKEN: 'surely-not-to-be-seen' } }),
+    startServerWithAdmin({ env: { CODEX_LB_DESSERT: 'yes', CODEX_LB_METRICS_TOKEN: 'surely-not-to-be-seen' } }),
   ])
   await send(owned.url, 'POST', '/api/firewall/ips', { ipAddress: '10.0.0.0/8' }, owned.cookie)
   await send(owned.url, 'DELETE', '/api/firewall/ips/10.0.0.0%2F8', {}, owned.cookie)
@@ -34,7 +41,7 @@ afterAll(async () => {
   await owned?.server[Symbol.asyncDispose]()
 })
 
-const settings = async ({ url, cookie }: Owned): Promise<Record<string, unknown>> =>
+const settings = async ({ url, cookie }: ServerWithAdmin): Promise<Record<string, unknown>> =>
   (await (await fetch(`${url}/api/settings`, { headers: { cookie, accept: 'application/json' } })).json()) as Record<
     string,
     unknown
@@ -180,7 +187,7 @@ describe('saving', () => {
     const { page } = visit
     await signIn(page, owned.url)
     await page.goto(`${owned.url}/settings`)
-    forgetConfirmations(owned.server)
+    expireConfirmations(owned.server)
     await page.check('#input-hideUpstreamQuotaFromApiKeys')
     await page.click('#form-clients [type=submit]')
     await page.waitForSelector('dialog[open] #form-confirm')
@@ -204,7 +211,7 @@ test('the firewall: an address is added, rejected twice, and removed', async () 
   await add('198.51.100.0/24')
   await page.waitForSelector('#firewall .rows code')
   expect(await getTexts(page.locator('#firewall .rows code'))).toEqual(['198.51.100.0/24'])
-  await emptied(page, '[name=ipAddress]')
+  await untilEmpty(page, '[name=ipAddress]')
   await add('198.51.100.7/24')
   await page.waitForSelector('#form-firewall .problem-line')
   expect(await getText(page.locator('#form-firewall .problem-line'))).toContain('already on the list')

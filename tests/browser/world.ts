@@ -1,7 +1,7 @@
 /** A server with data for the dashboard: an account in each state, and a few requests. */
 
 import { startWorld, type World } from '../clients/support/world.ts'
-import { askTurn, eventsUntilEnd } from '../process/world.ts'
+import { eventsUntilEnd, sendTurn } from '../process/world.ts'
 import { until } from '../support/until.ts'
 import type { Usage } from '../support/upstream/accounts.ts'
 import { faults } from '../support/upstream/faults.ts'
@@ -43,9 +43,9 @@ export const startPopulated = async (): Promise<World> => {
 }
 
 /** One native turn, in the log when this resolves. */
-export const takeTurn = async ({ url, key, api, output }: World): Promise<void> => {
+export const sendTestRequest = async ({ url, key, api, output }: World): Promise<void> => {
   const before = await logged(api)
-  await eventsUntilEnd(await askTurn(url, key))
+  await eventsUntilEnd(await sendTurn(url, key))
   await until(async () => (await logged(api)) > before, output)
 }
 
@@ -66,13 +66,13 @@ const bringAbout = async (world: World): Promise<void> => {
     ?.always(faults.usageLimit({ resetsAt: Date.now() + 2.2 * HOUR_MS }))
   const { accountId } = await find('linus')
   await api('PATCH', '/api/settings', { routingStrategy: 'single_account', singleAccountId: accountId })
-  await takeTurn(world)
+  await sendTestRequest(world)
   upstream.accounts.find(({ email }) => email.startsWith('linus'))?.setUsage(usage(100, 60)) // what later polls report
   upstream.accounts.find(({ email }) => email.startsWith('barbara'))?.revoke('token_invalidated')
   const barbara = (await find('barbara')).accountId
   await api('PATCH', '/api/settings', { singleAccountId: barbara })
-  await takeTurn(world)
+  await sendTestRequest(world)
   await api('PATCH', '/api/settings', { routingStrategy: 'capacity_weighted', singleAccountId: null })
   await api('POST', `/api/accounts/${(await find('tony')).accountId}/pause`)
-  for (let turns = 0; turns < 3; turns += 1) await takeTurn(world)
+  for (let turns = 0; turns < 3; turns += 1) await sendTestRequest(world)
 }

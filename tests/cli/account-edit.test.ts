@@ -7,7 +7,7 @@ import { openDatabase } from '../../db/open.ts'
 import { getTags } from '../../src/model/accounts/account-tags.ts'
 import { listAccounts } from '../../src/model/accounts/accounts.ts'
 import { listKeys } from '../../src/model/keys/api-keys.ts'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
 let dataDir = ''
@@ -20,7 +20,7 @@ beforeEach(async () => {
 })
 afterEach(() => rmSync(dataDir, { recursive: true }))
 
-const sluice = (...args: string[]) => runHere(args, { dataDir })
+const sluice = (...args: string[]) => runInProcess(args, { dataDir })
 const edit = (...args: string[]) => sluice('accounts', 'edit', 'ada@example.test', ...args)
 const stored = () => {
   const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))

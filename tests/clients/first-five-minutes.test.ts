@@ -5,7 +5,7 @@ import { homedir, tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { CHROMIUM, ensureProgram } from '../../scripts/programs.ts'
 import { getTexts, launchBrowser } from '../browser/browser.ts'
-import { textsUnder } from '../support/fenced.ts'
+import { getCodeBlocks } from '../support/fenced.ts'
 import { freePort } from '../support/free-port.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { startTrap } from './support/trap.ts'
@@ -14,9 +14,9 @@ setDefaultTimeout(180_000)
 
 const ROOT = resolve(import.meta.dir, '../..')
 const README = readFileSync(join(ROOT, 'README.md'), 'utf8')
-const [starting = '', , asking = ''] = textsUnder('README.md', 'Start', 'sh')
-const [byTerminal = ''] = textsUnder('README.md', 'Without a browser', 'sh')
-const [config = ''] = textsUnder('README.md', 'Connect a client', 'toml')
+const [starting = '', , asking = ''] = getCodeBlocks('README.md', 'Start', 'sh')
+const [byTerminal = ''] = getCodeBlocks('README.md', 'Without a browser', 'sh')
+const [config = ''] = getCodeBlocks('README.md', 'Connect a client', 'toml')
 /** The names of buttons and pages in the text. */
 const [setPassword = '', addAccount = '', createKey = '', connect = ''] = boldIn(README, '## Start')
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexConfig, KEY_FROM_SHELL, snippets } from '../../views/keys/snippets.ts'
-import { textsUnder } from '../support/fenced.ts'
+import { getCodeBlocks } from '../support/fenced.ts'
 import { PIXEL } from '../support/upstream/relay-routes.ts'
 import { getTranscript } from '../support/upstream/transcribe.ts'
 import { installCodex } from './support/codex.ts'
@@ -154,6 +154,6 @@ test('docs/clients.md and the README have the same', async () => {
   for (const { wrongKey } of all.filter(({ id }) => ['codex', 'python', 'javascript'].includes(id)))
     expect(manual).toContain(wrongKey)
   const [openCode = ''] = all.find(({ id }) => id === 'opencode')?.parts.map(({ text }) => text) ?? []
-  const [inManual = ''] = textsUnder('docs/clients.md', 'OpenCode', 'json')
+  const [inManual = ''] = getCodeBlocks('docs/clients.md', 'OpenCode', 'json')
   expect(JSON.parse(inManual)).toEqual(JSON.parse(openCode))
 })

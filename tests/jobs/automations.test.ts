@@ -10,7 +10,7 @@ import { pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { latestSlot, nextSlot, planAccounts } from '../../src/model/automations/schedule.ts'
 import { pingForJob } from '../../src/proxy/relay/ping.ts'
 import { fetchUsage } from '../../src/upstream/usage.ts'
-import { expectNothingLeft, type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { advanceClockDuring, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -453,9 +453,9 @@ test('runs are deleted after 90 days', async () => {
   await advanceTo(app, '07:55')
   await run()
   await app.clock.advance(89 * DAY_MS)
-  await whileTimePasses(app, retain({ ...app.bindings }, never))
+  await advanceClockDuring(app, retain({ ...app.bindings }, never))
   expect(await runs()).toHaveLength(1)
   await app.clock.advance(2 * DAY_MS)
-  await whileTimePasses(app, retain({ ...app.bindings }, never))
+  await advanceClockDuring(app, retain({ ...app.bindings }, never))
   expect(app.db.select().from(automationRuns).all()).toEqual([])
 })

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { requestDigests, requests } from '../../db/schema/requests.ts'
 import { addUpCompletedHours } from '../../src/jobs/sums.ts'
 import { type DayDigest, getDigests } from '../../src/model/reports/request-digests.ts'
-import { type TestApp, testApp, whileTimePasses } from '../support/app.ts'
+import { advanceClockDuring, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 
 const HOUR_MS = 3_600_000
@@ -66,7 +66,7 @@ test('the log and its digests give the same, day by day', async () => {
   const span = days(app, 4)
   const fromLog = getDigests(app.db, span)
   await app.clock.advance(4 * DAY_MS)
-  await whileTimePasses(app, addUpCompletedHours(app, never))
+  await advanceClockDuring(app, addUpCompletedHours(app, never))
   expect(app.db.select().from(requestDigests).all().length).toBeGreaterThan(60)
   expect(getDigests(app.db, span)).toEqual(fromLog)
   expect(fromLog.total.conversations).toBe(40)
@@ -107,7 +107,7 @@ test('a request across an hour boundary belongs to the day in which its hour beg
   ])
   const span = days(app, 2)
   await app.clock.advance(2 * DAY_MS)
-  await whileTimePasses(app, addUpCompletedHours(app, never))
+  await advanceClockDuring(app, addUpCompletedHours(app, never))
   expect(app.db.select({ hour: requestDigests.hour }).from(requestDigests).all()).toHaveLength(3)
   expect(getDigests(app.db, span).days.map(({ conversations }) => conversations)).toEqual([2, 1])
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { bombs, ODD, REFUSED } from '../http/bad-bodies.ts'
 import { codexBody } from '../support/app.ts'
 import { getError, getStatuses, sendRaw } from './raw.ts'
-import { askTurn, eventsUntilEnd, startWorld, type World } from './world.ts'
+import { eventsUntilEnd, sendTurn, startWorld, type World } from './world.ts'
 
 const NATIVE = '/backend-api/codex/responses'
 const CHAT = '/v1/chat/completions'
@@ -18,7 +18,7 @@ afterAll(() => world?.[Symbol.asyncDispose]())
 /** The same process, with nothing on its conscience, answers a good turn. */
 const expectWell = async () => {
   const { server, key, sim } = world
-  const events = await eventsUntilEnd(await askTurn(server.url, key))
+  const events = await eventsUntilEnd(await sendTurn(server.url, key))
   expect(events.at(-1)?.type).toBe('response.completed')
   expect(() => process.kill(server.pid, 0)).not.toThrow()
   const faults = server.output().match(/^.*(uncaught|unhandled|a request failed).*$/gim) ?? []

@@ -21,7 +21,7 @@ export const loggedRequests = (dataDir: string): LoggedRequest[] =>
   )
 
 /** Key counters, limit counters and hourly totals against the rows, and SQLite's own check. */
-export const expectBooksBalance = (dataDir: string): void =>
+export const expectTotalsMatchRows = (dataDir: string): void =>
   read(dataDir, (db) => {
     expect(db.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
     expect(db.query('PRAGMA foreign_key_check').all()).toEqual([])

@@ -9,7 +9,7 @@ import { openDatabase } from '../../db/open.ts'
 import { users } from '../../db/schema/people.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import { purgeAuditLog } from '../../src/model/audit/audit-purge.ts'
-import { createDatabase, runHere } from '../support/cli.ts'
+import { createDatabase, runInProcess } from '../support/cli.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 import { PATIENCE_MS } from '../support/until.ts'
 
@@ -20,7 +20,7 @@ const path = join(dataDir, 'sluice.db')
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const sluice = (args: string, stdin?: string) =>
-  stdin === undefined ? runHere(args.split(' '), { dataDir }) : runCommand(args.split(' '), { dataDir, stdin })
+  stdin === undefined ? runInProcess(args.split(' '), { dataDir }) : runCommand(args.split(' '), { dataDir, stdin })
 const read = <T>(run: (sqlite: Database) => T): T => {
   const sqlite = new Database(path, { readonly: true })
   try {
@@ -59,10 +59,10 @@ describe('alone', () => {
   test('none is created where it could not be used', async () => {
     for (const mode of ['trusted_header', 'disabled']) {
       const env = { CODEX_LB_DASHBOARD_AUTH_MODE: mode, CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
-      const refused = await runHere(['bootstrap-token', '--rotate'], { dataDir, env })
+      const refused = await runInProcess(['bootstrap-token', '--rotate'], { dataDir, env })
       expect([mode, refused.exitCode, refused.stdout]).toEqual([mode, 1, ''])
       expect(refused.stderr).toContain(`SLUICE_DASHBOARD_AUTH_MODE=${mode}`)
-      expect((await runHere(['bootstrap-token'], { dataDir, env })).stdout).toContain('no bootstrap token is used')
+      expect((await runInProcess(['bootstrap-token'], { dataDir, env })).stdout).toContain('no bootstrap token is used')
     }
   })
 
@@ -129,7 +129,7 @@ describe('alone', () => {
 
   test('a token in the environment takes precedence at the next start, and the command says so', async () => {
     const env = { CODEX_LB_DASHBOARD_BOOTSTRAP_TOKEN: 'a-token-of-the-environment-that-is-long-enough' }
-    const { stderr } = await runHere(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
+    const { stderr } = await runInProcess(['bootstrap-token', '--rotate'], { dataDir: join(folder, 'other'), env })
     expect(stderr).toContain('The next start replaces it with SLUICE_DASHBOARD_BOOTSTRAP_TOKEN.')
   })
 
@@ -139,7 +139,7 @@ describe('alone', () => {
     const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
     for (const at of [1, 2])
       sqlite.run(`INSERT INTO audit_logs (at, event, actor, severity) VALUES (${at}, 'x', 'cli', 'info')`)
-    const verified = async () => (await runHere(['audit', 'verify'], { dataDir })).stdout
+    const verified = async () => (await runInProcess(['audit', 'verify'], { dataDir })).stdout
     expect(await verified()).toBe('Verified: 2 entries, unbroken chain, 2 written by a release without hashes\n')
     commit(db, (tx) => purgeAuditLog(tx, { before: 3, limit: 9, now: 3 }))
     sqlite.close()

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../../package.json'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { answers } from '../support/upstream/script.ts'
-import { askTurn, eventsUntilEnd, startWorld, untilListed, type World } from './world.ts'
+import { eventsUntilEnd, sendTurn, startWorld, untilListed, type World } from './world.ts'
 
 /** A command that runs until it is stopped; `shows` resolves with the output once it matches. */
 const start = (args: string[], env: Record<string, string>) => {
@@ -43,9 +43,9 @@ const start = (args: string[], env: Record<string, string>) => {
 
 describe('beside a running server', () => {
   let world: World
-  const sluice = (...args: string[]) => runHere(args, { dataDir: world.spawn.dataDir, env: world.server.env })
+  const sluice = (...args: string[]) => runInProcess(args, { dataDir: world.spawn.dataDir, env: world.server.env })
   const withKey = (key: string, ...args: string[]) => runCommand(args, { env: world.server.env, stdin: `${key}\n` })
-  const turn = async (requestId: string) => eventsUntilEnd(await askTurn(world.server.url, world.key, { requestId }))
+  const turn = async (requestId: string) => eventsUntilEnd(await sendTurn(world.server.url, world.key, { requestId }))
   const emails = async () =>
     JSON.parse((await sluice('accounts', 'list', '--json')).stdout).accounts.map(
       ({ email }: { email: string }) => email,
@@ -192,7 +192,7 @@ describe('accounts add', () => {
       expect(await child.exited).toBe(0)
       expect(output()).toContain(says)
     }
-    expect(JSON.parse((await runHere(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
+    expect(JSON.parse((await runInProcess(['accounts', 'list', '--json'], { env })).stdout).accounts).toHaveLength(1)
   }, 120_000)
 
   test('ends with a message when the sign-in is denied or not offered', async () => {
@@ -217,8 +217,8 @@ test('the names of lists come first, in natural order', async () => {
       writeFileSync(file, upstream.addAccount({ email: `${name}@example.test`, plan: 'plus' }).authJson())
       return file
     })
-    await runHere(['accounts', 'import', ...files], { dataDir })
-    const { stdout } = await runHere(['accounts', 'list'], { dataDir })
+    await runInProcess(['accounts', 'import', ...files], { dataDir })
+    const { stdout } = await runInProcess(['accounts', 'list'], { dataDir })
     expect(stdout.split('\n').map((line) => line.split(' ')[0])).toEqual([
       'ACCOUNT',
       'Team1@example.test',

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../../package.json'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
@@ -30,7 +30,7 @@ const startLines = async (env: Record<string, string> = {}) => {
 const addAccount = async (email: string) => {
   const file = join(dataDir, `${email}.json`)
   writeFileSync(file, createUpstream().addAccount({ email, plan: 'pro' }).authJson())
-  await runHere(['accounts', 'import', file], { dataDir })
+  await runInProcess(['accounts', 'import', file], { dataDir })
 }
 
 test('an empty install says in four lines where it is and what to do next', async () => {
@@ -47,8 +47,8 @@ test('an empty install says in four lines where it is and what to do next', asyn
 
 test('accounts and keys are counted, with those that need attention', async () => {
   for (const name of ['ada', 'bob', 'eve']) await addAccount(`${name}@example.test`)
-  await runHere(['accounts', 'pause', 'eve@example.test'], { dataDir })
-  await runHere(['keys', 'create', '--name', 'laptop'], { dataDir })
+  await runInProcess(['accounts', 'pause', 'eve@example.test'], { dataDir })
+  await runInProcess(['keys', 'create', '--name', 'laptop'], { dataDir })
   const { greeting } = await startLines()
   expect(greeting.slice(3)).toEqual(['3 accounts (1 paused), 1 key'])
 })
@@ -61,7 +61,7 @@ test('a server that other machines can reach shows the bootstrap token until a p
     'Clients on other machines are rejected until you run "npm run sluice -- settings set apiKeyAuthEnabled=true".',
   ])
   await runCommand(['user', 'create-admin', 'admin'], { dataDir, stdin: 'a long password' })
-  await runHere(['settings', 'set', 'apiKeyAuthEnabled=true'], { dataDir })
+  await runInProcess(['settings', 'set', 'apiKeyAuthEnabled=true'], { dataDir })
   const second = await startLines(beyond)
   expect(second.output).not.toContain('bootstrap')
   expect(second.greeting).toHaveLength(4)

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createDatabase, runHere } from '../support/cli.ts'
+import { createDatabase, runInProcess } from '../support/cli.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { getZip } from '../support/zip.ts'
@@ -20,7 +20,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(folder, { recursive: true }))
 
-const sluice = (...args: string[]) => runHere(args, { dataDir })
+const sluice = (...args: string[]) => runInProcess(args, { dataDir })
 const spawned = (...args: string[]) => runCommand(args, { dataDir })
 const json = async (...args: string[]) => JSON.parse((await sluice(...args, '--json')).stdout)
 

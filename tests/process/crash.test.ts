@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
-import { expectBooksBalance, loggedRequests } from './books.ts'
-import { askTurn, eventsUntilEnd, isTerminal, startWorld, type World } from './world.ts'
+import { expectTotalsMatchRows, loggedRequests } from './books.ts'
+import { eventsUntilEnd, isTerminal, sendTurn, startWorld, type World } from './world.ts'
 
 const STREAMS = 200
 /** From the end of a turn to the disk (decisions §3, architecture §3.12). */
@@ -34,7 +34,7 @@ test('kill -9 in the middle of 200 streams', async () => {
     await Bun.sleep(n * STAGGER_MS)
     while (!isKilled) {
       const requestId = `turn-${started++}`
-      const response = await askTurn(server.url, key, { requestId }).catch(() => null) // rejected or cut off by the kill
+      const response = await sendTurn(server.url, key, { requestId }).catch(() => null) // rejected or cut off by the kill
       if (!response) return
       const events = await eventsUntilEnd(response)
       if (events.at(-1)?.type === 'response.completed') endedAt.set(requestId, performance.now())
@@ -53,18 +53,18 @@ test('kill -9 in the middle of 200 streams', async () => {
   expect(promised.length).toBeGreaterThanOrEqual(STREAMS)
   const logged = new Map(loggedRequests(spawn.dataDir).map((row) => [row.requestId, row]))
   expect(promised.filter((id) => logged.get(id)?.status !== 'ok')).toEqual([])
-  expectBooksBalance(spawn.dataDir)
+  expectTotalsMatchRows(spawn.dataDir)
 }, 120_000)
 
 test('the next start serves the next request, and the accounts stay balanced', async () => {
   const { sim, key, spawn } = world
   const before = loggedRequests(spawn.dataDir).length
   await using restarted = await spawnServer(spawn)
-  const events = await eventsUntilEnd(await askTurn(restarted.url, key, { requestId: 'after-the-crash' }))
+  const events = await eventsUntilEnd(await sendTurn(restarted.url, key, { requestId: 'after-the-crash' }))
   expect(events.filter(isTerminal).map(({ type }) => type)).toEqual(['response.completed'])
   expect(await restarted.stop()).toBe(0)
   expect(loggedRequests(spawn.dataDir)).toHaveLength(before + 1)
-  expectBooksBalance(spawn.dataDir)
+  expectTotalsMatchRows(spawn.dataDir)
   expect(await sim.look<string[]>('oddities')).toEqual([])
 }, 120_000)
 

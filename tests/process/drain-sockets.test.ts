@@ -7,7 +7,7 @@ import { codexBody } from '../support/app.ts'
 import { connectSocket, SocketRefused, type TestSocket } from '../support/socket-client.ts'
 import { spawnServer } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
-import { expectBooksBalance, loggedRequests } from './books.ts'
+import { expectTotalsMatchRows, loggedRequests } from './books.ts'
 import { isTerminal, startWorld } from './world.ts'
 
 const NATIVE = '/backend-api/codex/responses'
@@ -57,7 +57,7 @@ test('draining with sockets', async () => {
 
   const endings = loggedRequests(spawn.dataDir).map(({ status, errorCode }) => errorCode ?? status)
   expect(endings.toSorted()).toEqual(['draining', 'ok', 'ok'])
-  expectBooksBalance(spawn.dataDir)
+  expectTotalsMatchRows(spawn.dataDir)
 
   await using again = await spawnServer(spawn)
   const back = await open('back', again.url)

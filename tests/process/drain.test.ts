@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { getThreads, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
-import { expectBooksBalance, loggedRequests } from './books.ts'
-import { askTurn, eventsUntilEnd, isTerminal, type SimProcess, startWorld } from './world.ts'
+import { expectTotalsMatchRows, loggedRequests } from './books.ts'
+import { eventsUntilEnd, isTerminal, type SimProcess, sendTurn, startWorld } from './world.ts'
 
 const SHORT = 5
 const LONG = 5
@@ -22,7 +22,7 @@ test('draining', async () => {
   })
   const { sim, key, server, spawn } = world
   const start = async (kind: string, count: number) => {
-    const asked = Array.from({ length: count }, (_, n) => askTurn(server.url, key, { requestId: `${kind}-${n}` }))
+    const asked = Array.from({ length: count }, (_, n) => sendTurn(server.url, key, { requestId: `${kind}-${n}` }))
     return (await Promise.all(asked)).map(eventsUntilEnd)
   }
   await sim.answer(answers.bulk(1000, 20, { dripMs: 50 }))
@@ -55,16 +55,16 @@ test('draining', async () => {
   expect(getStatus('short')).toEqual(Array(SHORT).fill('ok'))
   expect(getStatus('long')).toEqual(Array(LONG).fill('draining'))
   expect(rows).toHaveLength(SHORT + LONG)
-  expectBooksBalance(spawn.dataDir)
+  expectTotalsMatchRows(spawn.dataDir)
 }, 120_000)
 
 test('one stop that arrives as two signals interrupts nothing; a later one does', async () => {
   await using world = await startWorld({ env: { CODEX_LB_SHUTDOWN_DRAIN_SECONDS: '20' } })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(50, 20, { dripMs: 20 }))
-  const events = eventsUntilEnd(await askTurn(server.url, key))
+  const events = eventsUntilEnd(await sendTurn(server.url, key))
   await sim.answer(answers.bulk(2000, 20, { dripMs: 20 }))
-  const long = eventsUntilEnd(await askTurn(server.url, key))
+  const long = eventsUntilEnd(await sendTurn(server.url, key))
   const stopping = server.stop()
   await Bun.sleep(20)
   process.kill(server.pid, 'SIGTERM')
@@ -119,7 +119,7 @@ test('a request that waits for its token gets an error, and the token that arriv
     })
   await tell('faults', { next: { on: 'token', delayHeadersMs: 2500 } })
   await tell('expire', {})
-  const asked = askTurn(server.url, key)
+  const asked = sendTurn(server.url, key)
   await untilAsked(sim, '/oauth/token')
   const stopping = server.stop()
   const response = await asked
@@ -127,7 +127,7 @@ test('a request that waits for its token gets an error, and the token that arriv
   expect(await stopping).toBe(0)
 
   await using again = await spawnServer(spawn)
-  const events = await eventsUntilEnd(await askTurn(again.url, key))
+  const events = await eventsUntilEnd(await sendTurn(again.url, key))
   expect(events.at(-1)?.type).toBe('response.completed')
   expect((await sim.look<{ path: string }[]>('requests')).filter(({ path }) => path === '/oauth/token')).toHaveLength(1)
 }, 120_000)
@@ -138,12 +138,12 @@ test.skipIf(process.platform !== 'linux')(
     await using world = await startWorld()
     const { server, key } = world
     const client = async () => {
-      while (!getThreads(server.pid).includes('checkpointer')) await eventsUntilEnd(await askTurn(server.url, key))
+      while (!getThreads(server.pid).includes('checkpointer')) await eventsUntilEnd(await sendTurn(server.url, key))
     }
     await Promise.all(Array.from({ length: 16 }, client))
     expect(await server.stop()).toBe(0)
     expect(readdirSync(server.dataDir).filter((name) => /-wal|-shm|pid/.test(name))).toEqual([])
-    expectBooksBalance(server.dataDir)
+    expectTotalsMatchRows(server.dataDir)
   },
   120_000,
 )

@@ -3,7 +3,7 @@ import { expect } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 import { cert } from './certificate.ts'
@@ -30,9 +30,9 @@ export const startEgressBench = async (): Promise<EgressBench> => {
   const ca = join(dataDir, 'ca.pem')
   writeFileSync(authFile, account.authJson())
   writeFileSync(ca, cert)
-  expect((await runHere(['accounts', 'import', authFile], { dataDir })).exitCode).toBe(0)
+  expect((await runInProcess(['accounts', 'import', authFile], { dataDir })).exitCode).toBe(0)
   await transport('http', dataDir)
-  const made = await runHere(['keys', 'create', '--name', 'egress'], { dataDir })
+  const made = await runInProcess(['keys', 'create', '--name', 'egress'], { dataDir })
   return {
     upstream,
     port: Number(new URL(url).port),
@@ -54,6 +54,6 @@ export const startEgressBench = async (): Promise<EgressBench> => {
 
 /** Which of its two transports turns take to the upstream. */
 export const transport = async (name: 'http' | 'websocket', dataDir: string): Promise<void> => {
-  const { exitCode } = await runHere(['settings', 'set', `upstreamStreamTransport=${name}`], { dataDir })
+  const { exitCode } = await runInProcess(['settings', 'set', `upstreamStreamTransport=${name}`], { dataDir })
   expect(exitCode).toBe(0)
 }

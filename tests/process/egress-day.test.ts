@@ -11,7 +11,7 @@ import { probe } from '../../src/upstream/probe.ts'
 import { redeem } from '../../src/upstream/redeem.ts'
 import { fetchResetCredits } from '../../src/upstream/reset-credits.ts'
 import { fetchUsage } from '../../src/upstream/usage.ts'
-import { ACTOR, create, expectCompleted, type Ground, ground, write } from '../sockets/ground.ts'
+import { ACTOR, create, expectCompleted, type SocketWorld, startSocketWorld, write } from '../sockets/ground.ts'
 import { codexBody } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
 import { connectSocket } from '../support/socket-client.ts'
@@ -49,7 +49,7 @@ const startTap = async (targetPort: number) => {
 
 const HOST = `http://${HIDDEN_HOST}`
 
-type Service = Ground
+type Service = SocketWorld
 
 /** All requests of Sluice to ChatGPT and OpenAI for one account, with a key that can use no other. */
 const workFor = async (service: Service, id: string) => {
@@ -139,7 +139,7 @@ test('every socket of a day goes through the pool of its account', async () => {
     CODEX_LB_OAUTH_CALLBACK_PORT: String(freePort()),
   }
   const proxies: Record<string, string> = {}
-  await using service = ground({ accounts: 2, environment, proxies, settings: { apiKeyAuthEnabled: true } })
+  await using service = startSocketWorld({ accounts: 2, environment, proxies, settings: { apiKeyAuthEnabled: true } })
   const [tapA, tapB, tapElse] = await Promise.all([1, 2, 3].map(() => startTap(service.upstreamPort)))
   if (!tapA || !tapB || !tapElse) throw new Error('There are three.')
   taps.push(tapA, tapB, tapElse)

@@ -5,7 +5,7 @@ import { cert, key as tlsKey } from './certificate.ts'
 import { type EgressBench, startEgressBench, transport } from './egress-bench.ts'
 import { HIDDEN_HOST } from './egress-proxy.ts'
 import { startSocksProxy } from './socks-proxy.ts'
-import { askTurn, eventsUntilEnd } from './world.ts'
+import { eventsUntilEnd, sendTurn } from './world.ts'
 
 let bench: EgressBench
 beforeAll(async () => {
@@ -33,7 +33,7 @@ describe('a SOCKS proxy with credentials', () => {
         () => pathsSeen().has('GET /backend-api/wham/usage') && pathsSeen().has('GET /backend-api/codex/models'),
       )
       upstream.accounts[0]?.expireAccessToken()
-      expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+      expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
       expect(pathsSeen()).toContain('POST /oauth/token')
       expect(new Set(proxy.passed)).toEqual(new Set([place]))
       expect(proxy.refused).toBe(0)
@@ -54,7 +54,7 @@ describe('a SOCKS proxy with credentials', () => {
       upstream.reset()
       await using proxy = await startSocksProxy(port)
       await using server = await serve('http://localhost:81', { ALL_PROXY: proxy.url(kind) })
-      expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+      expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
       expect(proxy.passed.filter((place) => !seen.test(place))).toEqual([])
     }
   }, 120_000)
@@ -68,7 +68,7 @@ test('WebSocket requests use the proxy for handshakes, and everything else the o
   await using forSockets = await startSocksProxy(port)
   const env = { HTTP_PROXY: forFetch.url('socks5h'), WS_PROXY: forSockets.url('socks5h') }
   await using server = await serve(`http://${HIDDEN_HOST}`, env)
-  expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+  expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
   await transport('http', dataDir)
   expect(forSockets.passed).toEqual([`${HIDDEN_HOST}:80`])
   expect(forFetch.passed.length).toBeGreaterThan(0)
@@ -79,7 +79,7 @@ describe('what a SOCKS proxy does not carry', () => {
     const { upstream, key, serve } = bench
     upstream.reset()
     await using server = await serve(origin, { ALL_PROXY: proxyUrl })
-    const response = await askTurn(server.url, key)
+    const response = await sendTurn(server.url, key)
     expect(response.status).toBe(502)
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_unreachable' } })
     const listed = await fetch(`${server.url}/api/accounts`)
@@ -120,10 +120,10 @@ describe('what a SOCKS proxy does not carry', () => {
     upstream.reset()
     const proxy = await startSocksProxy(port)
     await using server = await serve(`http://127.0.0.1:${port}`, { ALL_PROXY: proxy.url('socks5h') })
-    expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+    expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
     const before = upstream.requests.length
     await proxy[Symbol.asyncDispose]()
-    expect((await askTurn(server.url, key)).status).toBe(502)
+    expect((await sendTurn(server.url, key)).status).toBe(502)
     expect(upstream.requests).toHaveLength(before)
   }, 120_000)
 
@@ -132,6 +132,6 @@ describe('what a SOCKS proxy does not carry', () => {
     upstream.reset()
     const env = { ALL_PROXY: 'socks5h://127.0.0.1:1', NO_PROXY: '127.0.0.1' }
     await using server = await serve(`http://127.0.0.1:${port}`, env)
-    expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+    expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
   }, 120_000)
 })

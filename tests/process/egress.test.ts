@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { cert, key as tlsKey } from './certificate.ts'
 import { type EgressBench, startEgressBench } from './egress-bench.ts'
 import { HIDDEN_HOST, startEgressProxy } from './egress-proxy.ts'
-import { askTurn, eventsUntilEnd } from './world.ts'
+import { eventsUntilEnd, sendTurn } from './world.ts'
 
 const DEAD = 'http://127.0.0.1:1'
 
@@ -33,7 +33,7 @@ describe('a proxy with credentials', () => {
         () => pathsSeen().has('GET /backend-api/wham/usage') && pathsSeen().has('GET /backend-api/codex/models'),
       )
       upstream.accounts[0]?.expireAccessToken()
-      expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+      expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
       const seen = pathsSeen()
       for (const needed of ['POST /backend-api/codex/responses', 'POST /oauth/token']) expect(seen).toContain(needed)
       const place =
@@ -54,7 +54,7 @@ describe('a proxy with credentials', () => {
       await using proxy = await startEgressProxy(port)
       const wrong = proxy.url.replace('egress:', 'stranger:')
       await using server = await serve(`${scheme}://127.0.0.1:${port}`, { ALL_PROXY: wrong })
-      const response = await askTurn(server.url, key)
+      const response = await sendTurn(server.url, key)
       expect(response.status).toBe(502)
       expect(await response.json()).toMatchObject({ error: { code: 'upstream_unreachable' } })
       const listed = await fetch(`${server.url}/api/accounts`)
@@ -74,7 +74,7 @@ describe('NO_PROXY', () => {
       const { upstream, port, key, serve } = bench
       upstream.reset()
       await using server = await serve(`http://127.0.0.1:${port}`, { ALL_PROXY: DEAD, NO_PROXY: list })
-      expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+      expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
       expect(upstream.requests.length).toBeGreaterThan(0)
     },
     120_000,
@@ -87,7 +87,7 @@ describe('NO_PROXY', () => {
       HTTP_PROXY: DEAD,
       NO_PROXY: 'localhost,example.com',
     })
-    expect((await askTurn(server.url, key)).status).toBe(502)
+    expect((await sendTurn(server.url, key)).status).toBe(502)
     expect(upstream.requests).toEqual([])
   }, 120_000)
 })
@@ -99,7 +99,7 @@ describe('a proxy that is down', () => {
       const { upstream, port, key, serve } = bench
       upstream.reset()
       await using server = await serve(`http://127.0.0.1:${port}`, { [variable]: DEAD })
-      const response = await askTurn(server.url, key)
+      const response = await sendTurn(server.url, key)
       expect(response.status).toBe(502)
       expect(await response.json()).toMatchObject({ error: { code: 'upstream_unreachable', type: 'server_error' } })
       expect((await fetch(`${server.url}/health/ready`)).status).toBe(200)
@@ -113,10 +113,10 @@ describe('a proxy that is down', () => {
     upstream.reset()
     const proxy = await startEgressProxy(port)
     await using server = await serve(`http://127.0.0.1:${port}`, { ALL_PROXY: proxy.url })
-    expect(await lastType(await askTurn(server.url, key))).toBe('response.completed')
+    expect(await lastType(await sendTurn(server.url, key))).toBe('response.completed')
     const before = upstream.requests.length
     await proxy[Symbol.asyncDispose]()
-    const response = await askTurn(server.url, key)
+    const response = await sendTurn(server.url, key)
     expect(response.status).toBe(502)
     expect(upstream.requests).toHaveLength(before)
   }, 120_000)

@@ -7,19 +7,19 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
-import { expectBooksBalance, loggedRequests } from './books.ts'
-import { askTurn, eventsUntilEnd, type SimProcess, startWorld } from './world.ts'
+import { expectTotalsMatchRows, loggedRequests } from './books.ts'
+import { eventsUntilEnd, type SimProcess, sendTurn, startWorld } from './world.ts'
 
 test('a rejection under a foreign lock moves the request to another account, and the block is not lost', async () => {
   await using world = await startWorld({ settings: ['routingStrategy=sequential_drain'] })
   const { sim, key, server } = world
-  await eventsUntilEnd(await askTurn(server.url, key)) // everything is warm
+  await eventsUntilEnd(await sendTurn(server.url, key)) // everything is warm
   const other = connected(server.dataDir)
   const statuses = () => other.query<{ status: string }, []>('SELECT status FROM accounts ORDER BY status').all()
   await limitOne(sim)
   other.run('BEGIN IMMEDIATE')
   const began = performance.now()
-  const response = await askTurn(server.url, key)
+  const response = await sendTurn(server.url, key)
   expect(response.status).toBe(200)
   expect((await eventsUntilEnd(response)).at(-1)?.type).toBe('response.completed')
   expect(performance.now() - began).toBeLessThan(4500)
@@ -40,7 +40,7 @@ test('under a foreign lock a change is rejected with a retry time, and no ended 
   const written = () => loggedRequests(dataDir).map(({ requestId }) => requestId)
   const readiness = async () => (await fetch(`${url}/health/ready`)).status
   const serve = async (requestId: string) =>
-    expect((await eventsUntilEnd(await askTurn(url, key, { requestId }))).at(-1)?.type).toBe('response.completed')
+    expect((await eventsUntilEnd(await sendTurn(url, key, { requestId }))).at(-1)?.type).toBe('response.completed')
   const [{ accountId }] = (await (await fetch(`${url}/api/accounts`)).json()).accounts
   const change = { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"alias":"ada"}' }
   const rename = () => fetch(`${url}/api/accounts/${accountId}/alias`, change)
@@ -68,25 +68,25 @@ test('under a foreign lock a change is rejected with a retry time, and no ended 
 
   await until(async () => (await readiness()) === 200)
   expect(written()).toEqual(['before', 'one', 'two', 'three'])
-  expectBooksBalance(dataDir)
+  expectTotalsMatchRows(dataDir)
   expect((await rename()).status).toBe(200)
 }, 120_000)
 
 test('the last write waits for a foreign lock, so that a stop loses no ended request', async () => {
   await using world = await startWorld()
   const { key, server } = world
-  await eventsUntilEnd(await askTurn(server.url, key))
+  await eventsUntilEnd(await sendTurn(server.url, key))
   await until(() => loggedRequests(server.dataDir).length === 1)
   const other = connected(server.dataDir)
   other.run('BEGIN IMMEDIATE')
-  await eventsUntilEnd(await askTurn(server.url, key, { requestId: 'last' }))
+  await eventsUntilEnd(await sendTurn(server.url, key, { requestId: 'last' }))
   const stopping = server.stop()
   await Bun.sleep(1000)
   other.run('ROLLBACK')
   other.close()
   expect(await stopping).toBe(0)
   expect(loggedRequests(server.dataDir).map(({ requestId }) => requestId)).toContain('last')
-  expectBooksBalance(server.dataDir)
+  expectTotalsMatchRows(server.dataDir)
 }, 120_000)
 
 /** As another process. */

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import type { FaultRoute } from '../support/upstream/faults.ts'
@@ -27,7 +27,7 @@ const world = async () => {
   const file = join(dataDir, 'auth.json')
   writeFileSync(file, account.authJson(), { mode: 0o600 })
   const sluice = async (...args: string[]) => {
-    const { exitCode, stderr } = await runHere(args, { dataDir })
+    const { exitCode, stderr } = await runInProcess(args, { dataDir })
     if (exitCode !== 0) throw new Error(stderr)
   }
   await sluice('accounts', 'import', file)

@@ -16,7 +16,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import type { Finding } from '../../src/ops/checks.ts'
-import { createDatabase, runHere } from '../support/cli.ts'
+import { createDatabase, runInProcess } from '../support/cli.ts'
 import { freePort } from '../support/free-port.ts'
 import { runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
@@ -32,7 +32,7 @@ afterEach(() => rmSync(root, { recursive: true }))
 
 const nowhere = 'http://127.0.0.1:1'
 const alone = { CODEX_LB_UPSTREAM_BASE_URL: nowhere, CODEX_LB_AUTH_BASE_URL: nowhere }
-const sluice = (args: string[], env: Record<string, string> = alone) => runHere(args, { dataDir, env })
+const sluice = (args: string[], env: Record<string, string> = alone) => runInProcess(args, { dataDir, env })
 /** For what depends on how the program was started, or on how its failures are explained. */
 const spawned = (args: string[], env: Record<string, string> = alone) => runCommand(args, { dataDir, env })
 

@@ -2,7 +2,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { textsUnder } from '../support/fenced.ts'
+import { getCodeBlocks } from '../support/fenced.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
 import { cert, key } from './reverse-proxies-certificate.ts'
@@ -25,15 +25,15 @@ interface Behind {
 type Start = (program: string, behind: Behind) => Promise<ProxyServer>
 
 export const startNginx: Start = (program, behind) =>
-  nginx(program, (site) => site.adapted(textsUnder(MANUAL, 'nginx', 'nginx').join('')), behind)
+  nginx(program, (site) => site.adapted(getCodeBlocks(MANUAL, 'nginx', 'nginx').join('')), behind)
 
 /** The same with `location /` replaced as the document says. */
 export const startIdentityNginx: Start = (program, behind) =>
   nginx(
     program,
     (site) => {
-      const [whole = ''] = textsUnder(MANUAL, 'nginx', 'nginx')
-      const [lines = ''] = textsUnder(MANUAL, 'A proxy that signs people in', 'nginx')
+      const [whole = ''] = getCodeBlocks(MANUAL, 'nginx', 'nginx')
+      const [lines = ''] = getCodeBlocks(MANUAL, 'A proxy that signs people in', 'nginx')
       const text = whole.replace(/^ {4}location \/ \{[^}]*\}\n/m, () => lines)
       if (text === whole) throw new Error('The server block has no location that could be replaced.')
       return site.adapted(text)
@@ -43,12 +43,12 @@ export const startIdentityNginx: Start = (program, behind) =>
 
 /** The text goes into the Advanced box of Nginx Proxy Manager. */
 export const startProxyManager: Start = (program, behind) =>
-  nginx(program, (site) => managed(site, textsUnder(MANUAL, 'Nginx Proxy Manager', 'nginx').join('')), behind)
+  nginx(program, (site) => managed(site, getCodeBlocks(MANUAL, 'Nginx Proxy Manager', 'nginx').join('')), behind)
 
 export const startCaddy: Start = (program, behind) =>
   launch((folder) => {
     const port = freePort()
-    const [site = ''] = textsUnder(MANUAL, 'Caddy', 'caddyfile')
+    const [site = ''] = getCodeBlocks(MANUAL, 'Caddy', 'caddyfile')
     const adapted = site
       .replace('llm.example.com {', `https://llm.example.com:${port} {\n    bind 127.0.0.1\n    tls ${filesIn(folder)}`)
       .replaceAll(/127\.0\.0\.1:2455\b/g, `127.0.0.1:${behind.port}`)

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { textsUnder } from '../support/fenced.ts'
+import { getCodeBlocks } from '../support/fenced.ts'
 import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 import type { Sleep } from '../support/upstream/stream.ts'
@@ -69,7 +69,7 @@ export const startWorld = async ({ headings, accounts }: WorldOptions): Promise<
 /** `NAME=value`, a line each. */
 const variablesUnder = (heading: string): Record<string, string> =>
   Object.fromEntries(
-    textsUnder(MANUAL, heading, 'sh').flatMap((text) => {
+    getCodeBlocks(MANUAL, heading, 'sh').flatMap((text) => {
       const lines = text.trim().split('\n')
       return lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)])
     }),

@@ -6,7 +6,7 @@ import { anyContains, parseCidr } from '../../src/lib/cidr.ts'
 import { MEASURES } from '../../views/measures.ts'
 import { launchBrowser, type TestBrowser, getText as textIn } from '../browser/browser.ts'
 import { codexBody, isTerminal, parseEvents, type StreamEvent } from '../support/app.ts'
-import { textsUnder } from '../support/fenced.ts'
+import { getCodeBlocks } from '../support/fenced.ts'
 import { PATIENCE_MS, until } from '../support/until.ts'
 import { answers, getText, isJson } from '../support/upstream/script.ts'
 import { CLIENT_ADDRESS, HOST, type Network, ORIGIN, openNetwork } from './reverse-proxies-network.ts'
@@ -137,7 +137,7 @@ onLinux('with the settings of the document', () => {
 })
 
 test('Traefik, which is not run: its example is a compose file consistent with itself and with our settings', () => {
-  const [text = ''] = textsUnder(MANUAL, 'Traefik', 'yaml')
+  const [text = ''] = getCodeBlocks(MANUAL, 'Traefik', 'yaml')
   const compose = Bun.YAML.parse(text) as Compose // as: the used fields are checked below
   const { traefik, sluice } = compose.services
   const { PUBLIC_URL, FIREWALL_TRUST_PROXY_HEADERS, FIREWALL_TRUSTED_PROXY_CIDRS } = readConfig(sluice.environment)

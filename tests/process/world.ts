@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
-import { runHere } from '../support/cli.ts'
+import { runInProcess } from '../support/cli.ts'
 import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import type { Answer } from '../support/upstream/script.ts'
@@ -78,7 +78,7 @@ interface AskedTurn {
 }
 
 /** One native turn over a real connection. */
-export const askTurn = (url: string, key: string, { requestId, text, signal }: AskedTurn = {}): Promise<Response> =>
+export const sendTurn = (url: string, key: string, { requestId, text, signal }: AskedTurn = {}): Promise<Response> =>
   fetch(`${url}/backend-api/codex/responses`, {
     method: 'POST',
     headers: {
@@ -115,7 +115,7 @@ export const eventsUntilEnd = async (response: Response): Promise<StreamEvent[]>
 }
 
 const command = async (args: string[], dataDir: string): Promise<string> => {
-  const { exitCode, stdout, stderr } = await runHere(args, { dataDir })
+  const { exitCode, stdout, stderr } = await runInProcess(args, { dataDir })
   if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}: ${stderr}`)
   return stdout
 }

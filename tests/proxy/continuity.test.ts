@@ -9,6 +9,7 @@ import { bodyFor, getOwner } from '../../src/proxy/turn/continuity.ts'
 import type { Turn } from '../../src/proxy/turn/turn.ts'
 import { accountTag } from '../../src/upstream/headers.ts'
 import {
+  advanceClockDuring,
   codexBody,
   expectNothingLeft,
   getAnswer,
@@ -17,7 +18,6 @@ import {
   type TestApp,
   type TestOptions,
   testApp,
-  whileTimePasses,
 } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
@@ -608,11 +608,11 @@ describe('a conversation whose history is inside a compaction item', () => {
     gone.sim.next({ dripMs: 1_000 })
     const headers = { 'session-id': 'one' }
     const json = { ...codexBody(), input: [...codexBody().input, { type: 'compaction_trigger' }] }
-    const running = await whileTimePasses(app, app.ask(NATIVE, { json, headers }))
+    const running = await advanceClockDuring(app, app.ask(NATIVE, { json, headers }))
     commit(app.db, (tx) => deleteAccount(tx, gone.id, ACTOR))
     app.bindings.pool.reload()
     app.bindings.affinity.keepOnly(new Set([other.id]))
-    const output = getOutput(parseEvents(await whileTimePasses(app, running.text())))
+    const output = getOutput(parseEvents(await advanceClockDuring(app, running.text())))
     expect(output.map(({ type }) => type)).toContain('compaction')
     expect(app.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0, file: 0 })
     other.sim.next(faults.invalidEncryptedContent())

@@ -8,13 +8,13 @@ import { importAccount } from '../../src/model/accounts/account-intake.ts'
 import { openTokens } from '../../src/model/accounts/account-tokens.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import {
+  advanceClockDuring,
   codexBody,
   expectNothingLeft,
   getAnswer,
   type TestApp,
   type TestOptions,
   testApp,
-  whileTimePasses,
 } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
@@ -140,7 +140,7 @@ test.each([
   await app.clock.advance(100)
   expect(refreshes(app)).toHaveLength(1)
   await drain(app)
-  const response = await whileTimePasses(app, asked, 0, 3)
+  const response = await advanceClockDuring(app, asked, 0, 3)
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: 'draining' } })
   await app.clock.advance('3s')

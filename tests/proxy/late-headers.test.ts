@@ -1,6 +1,7 @@
 /** A response that begins late: headers after ten seconds, keepalives, and one terminal event. */
 import { describe, expect, test } from 'bun:test'
 import {
+  advanceClockDuring,
   codexBody,
   expectNothingLeft,
   getAnswer,
@@ -8,7 +9,6 @@ import {
   parseEvents,
   type TestApp,
   testApp,
-  whileTimePasses,
 } from '../support/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 
@@ -132,7 +132,7 @@ describe('an upstream that is silent for ten seconds', () => {
       })
       await app.clock.advance('59s')
       expect(state.hasHeaders).toBe(false)
-      const response = await whileTimePasses(app, asked, 1000)
+      const response = await advanceClockDuring(app, asked, 1000)
       expect(response.status).toBe(429)
       expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429 })
       await expectNothingLeft(app)

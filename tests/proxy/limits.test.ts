@@ -3,6 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import type { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'
 import {
+  advanceClockDuring,
   codexBody,
   expectNothingLeft,
   getAnswer,
@@ -10,7 +11,6 @@ import {
   type TestApp,
   type TestOptions,
   testApp,
-  whileTimePasses,
 } from '../support/app.ts'
 import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
@@ -281,7 +281,7 @@ describe('bodies in flight', () => {
     for (let turn = 0; turn < 100 && app.upstream.requests.length === 0; turn++) await app.clock.advance(0)
     expect(app.bindings.bodies.heldBytes).toBeGreaterThan(mib * MIB)
     const end = () =>
-      whileTimePasses(
+      advanceClockDuring(
         app,
         asked.then((response) => response.text()),
         1000,
@@ -459,7 +459,7 @@ describe('time limits', () => {
     test(`a stream ends after 7200 s, ${isReading ? 'read' : 'not read'}`, async () => {
       const app = testApp()
       app.members[0]!.sim.next({ manyEvents: { count: 100_000, bytes: 10 }, ...(isReading && { dripMs: 30_000 }) })
-      const response = await whileTimePasses(app, app.ask(NATIVE, { json }), 60_000)
+      const response = await advanceClockDuring(app, app.ask(NATIVE, { json }), 60_000)
       const text = isReading ? response.text() : null
       await app.clock.advance('121m')
       expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout', httpStatus: 200 }])

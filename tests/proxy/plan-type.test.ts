@@ -2,7 +2,14 @@
 import { describe, expect, test } from 'bun:test'
 import { withoutAccountFacts } from '../../src/proxy/formats/account-facts.ts'
 import { FrameEvent } from '../../src/upstream/frame-event.ts'
-import { create, ground, leave, NATIVE as NATIVE_SOCKET, open, PUBLIC as PUBLIC_SOCKET } from '../sockets/ground.ts'
+import {
+  create,
+  leave,
+  NATIVE as NATIVE_SOCKET,
+  open,
+  PUBLIC as PUBLIC_SOCKET,
+  startSocketWorld,
+} from '../sockets/ground.ts'
 import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
@@ -48,7 +55,7 @@ describe.each(FAULTS)('%s', (_what, fault) => {
   })
 
   test.each([NATIVE_SOCKET, PUBLIC_SOCKET])('socket %s', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]!.sim.always(fault)
     const socket = await open(service, { path })
     expect(JSON.stringify(await socket.turn(create()))).not.toMatch(/plan[-_]type/)

@@ -9,31 +9,31 @@ import {
   ACTOR,
   CAPABILITY,
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prefer,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
 const LOST = [400, 'previous_response_not_found'] as const
 const inAnHour = () => Date.now() + 3_600_000
-const servedBy = ({ rows, members }: Ground) =>
+const servedBy = ({ rows, members }: SocketWorld) =>
   rows()
     .filter(({ status }) => status === 'ok')
     .map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
 
 /** Two accounts; the first is used before the second and has served one turn of the socket. */
 const begun = async () => {
-  const service = ground({ accounts: 2 })
+  const service = startSocketWorld({ accounts: 2 })
   prefer(service, service.members[0]!.id) // there are two
   const socket = await open(service)
   const events = await socket.turn(create())
@@ -41,7 +41,7 @@ const begun = async () => {
   return { service, socket, id: idOf(events), [Symbol.asyncDispose]: () => service.stop() }
 }
 
-const losses: [name: string, lose: (service: Ground) => void][] = [
+const losses: [name: string, lose: (service: SocketWorld) => void][] = [
   ['is exhausted', ({ members }) => members[0]?.sim.always(faults.usageLimit({ resetsAt: inAnHour() }))],
   [
     'is exhausted, reported inside the stream',
@@ -57,10 +57,10 @@ describe('between two turns the account', () => {
     await using session = await begun()
     const { service, socket, id } = session
     lose(service)
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     const events = await socket.turn(create('everything'))
     expectCompleted(events)
-    expectCompleted(await socket.turn(following(idOf(events))))
+    expectCompleted(await socket.turn(createFollowUp(idOf(events))))
     const last = service.upstream.requests.at(-1)
     expect(last?.account).toBe(service.members[1]!.sim.chatgptAccountId)
     await leave(service, socket)
@@ -78,12 +78,12 @@ describe('between two turns the account', () => {
   })
 
   test('is exhausted and the only one: the client gets the real error, chained or not', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     const resetsAt = inAnHour()
     service.members[0]?.sim.always(faults.usageLimit({ resetsAt }))
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     const events = await socket.turn(create())
     expect(getRefusal(events)).toEqual([429, 'usage_limit_reached'])
     expect(events[0]).toMatchObject({
@@ -94,7 +94,7 @@ describe('between two turns the account', () => {
   })
 
   test('has an expired token: it is refreshed, unnoticed', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.expireAccessToken()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
@@ -136,14 +136,14 @@ describe('the upstream socket of a session', () => {
     const demanding = { client_metadata: { [CAPABILITY]: 'trusted_cyber' } }
     expectCompleted(await restricted.turn(create('now', demanding)))
     expectCompleted(await restricted.turn(create('and ever after')))
-    expectCompleted(await socket.turn(following(id)))
+    expectCompleted(await socket.turn(createFollowUp(id)))
     expect(servedBy(service)).toEqual([0, 0, 1, 1, 0])
     await leave(service, socket, restricted)
     await expectNothingLeft(service)
   })
 
   test('is separate for each downstream socket', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const sockets = [await open(service), await open(service), await open(service)]
     for (const events of await Promise.all(sockets.map((socket) => socket.turn(create())))) expectCompleted(events)
     expect(service.upstream.openSockets).toBe(3)
@@ -152,7 +152,7 @@ describe('the upstream socket of a session', () => {
   })
 
   test('closes with the client, also in the middle of a turn', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const sockets = [await open(service), await open(service)]
     expectCompleted(await sockets[0]!.turn(create()))
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
@@ -165,7 +165,7 @@ describe('the upstream socket of a session', () => {
 
 describe('a rejected upstream handshake', () => {
   test('with 401, even with a new token: HTTP decides whether the account is signed in', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const { sim, id } = service.members[0]!
     sim.always({ ...faults.unauthorized(), on: 'handshake' })
     const socket = await open(service)
@@ -188,7 +188,7 @@ describe('a rejected upstream handshake', () => {
     ['a reset', { reset: true }],
   ]
   test.each(toHttp)('%s: the request uses HTTP, unnoticed', async (_name, fault) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.always({ ...fault, on: 'handshake' })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
@@ -201,7 +201,7 @@ describe('a rejected upstream handshake', () => {
   })
 
   test('429: the account is exhausted, another one serves', async () => {
-    await using service = ground({ accounts: 2 })
+    await using service = startSocketWorld({ accounts: 2 })
     prefer(service, service.members[0]!.id)
     service.members[0]?.sim.always({ ...faults.usageLimit({ resetsAt: inAnHour() }), on: 'handshake' })
     const socket = await open(service)
@@ -213,7 +213,7 @@ describe('a rejected upstream handshake', () => {
   })
 
   test('500: the account is tried again, then by HTTP', async () => {
-    await using service = ground({ accounts: 2 })
+    await using service = startSocketWorld({ accounts: 2 })
     prefer(service, service.members[0]!.id)
     service.members[0]?.sim.always({ ...faults.serverError(), on: 'handshake' })
     const socket = await open(service)
@@ -230,7 +230,7 @@ describe('no account is available', () => {
     [NATIVE, 400],
     [PUBLIC, 503],
   ])('without accounts, %s: an error frame with status %p that says not to retry', async (path, status) => {
-    await using service = ground({ accounts: 0 })
+    await using service = startSocketWorld({ accounts: 0 })
     const socket = await open(service, { path })
     const events = await socket.turn(create())
     expect(getRefusal(events)).toEqual([status, 'no_accounts'])
@@ -240,7 +240,7 @@ describe('no account is available', () => {
   })
 
   test('every account is rate limited: an error frame that says when to retry', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.always(faults.rateLimited(20))
     const socket = await open(service)
     await socket.turn(create())
@@ -252,7 +252,7 @@ describe('no account is available', () => {
   })
 
   test('an upstream 401 is never shown', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.revoke()
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([400, 'no_accounts'])
@@ -261,7 +261,7 @@ describe('no account is available', () => {
   })
 
   test('an upstream that stays silent before the first event times out', async () => {
-    await using service = ground({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
+    await using service = startSocketWorld({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([504, 'upstream_timeout'])

@@ -1,12 +1,21 @@
 /** Sockets of browsers, which can't set headers: the key comes in a subprotocol, from listed origins only. */
 import { describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../support/socket-client.ts'
-import { create, expectCompleted, type Ground, getRefusal, ground, leave, NATIVE, PUBLIC } from './ground.ts'
+import {
+  create,
+  expectCompleted,
+  getRefusal,
+  leave,
+  NATIVE,
+  PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
+} from './ground.ts'
 
 const APP = 'https://app.example'
 const CORS = { settings: { corsOrigins: APP } }
 
-const openAs = (service: Ground, protocols: string[], { origin = APP, path = PUBLIC, headers = {} } = {}) =>
+const openAs = (service: SocketWorld, protocols: string[], { origin = APP, path = PUBLIC, headers = {} } = {}) =>
   connectSocket(service.socketUrl + path, { protocols, headers: { origin, ...headers } })
 
 const keyProtocol = (key: string) => `openai-insecure-api-key.${key}`
@@ -27,7 +36,7 @@ describe('a listed origin', () => {
     [['KEY', 'realtime'], 'realtime'],
     [['KEY'], 'KEY'],
   ])('sends its key among %p and is answered %p', async (offered, chosen) => {
-    await using service = ground(CORS)
+    await using service = startSocketWorld(CORS)
     const { key, row } = service.key()
     const filled = (name: string) => (name === 'KEY' ? keyProtocol(key) : name)
     const socket = await openAs(service, offered.map(filled))
@@ -39,7 +48,7 @@ describe('a listed origin', () => {
   })
 
   test('needs a valid key, whether or not keys are required, and on each turn', async () => {
-    await using service = ground(CORS)
+    await using service = startSocketWorld(CORS)
     expect(await refusedWith(openAs(service, ['realtime']))).toBe(401)
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')]))).toBe(401)
     const { key } = service.key({ allowedModels: ['gpt-5.4'] })
@@ -50,7 +59,7 @@ describe('a listed origin', () => {
   })
 
   test('can still send a header, which takes precedence', async () => {
-    await using service = ground(CORS)
+    await using service = startSocketWorld(CORS)
     const { key, row } = service.key()
     const headers = { authorization: `Bearer ${key}` }
     const socket = await openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')], { headers })
@@ -65,13 +74,13 @@ describe('a key in a subprotocol is ignored', () => {
     ['from another origin', { origin: 'https://evil.example' }, 403],
     ['on the native route', { path: NATIVE }, 403],
   ])('%s', async (_name, from, status) => {
-    await using service = ground(CORS)
+    await using service = startSocketWorld(CORS)
     const { key } = service.key()
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)], from))).toBe(status)
   })
 
   test('while no origin is listed', async () => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
     const { key } = service.key()
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)]))).toBe(401)
   })

@@ -3,17 +3,17 @@ import { expect, test } from 'bun:test'
 import { readRequest } from '../../src/model/captures/archive.ts'
 import { getEvents } from '../../src/model/captures/captured-events.ts'
 import { connectSocket } from '../support/socket-client.ts'
-import { create, type Ground, getTypes, ground, NATIVE, open, PUBLIC } from './ground.ts'
+import { create, getTypes, NATIVE, open, PUBLIC, type SocketWorld, startSocketWorld } from './ground.ts'
 
 const APP = 'https://app.example'
 const TRANSPORTS = ['http', 'websocket'] as const
 
-const startCapture = (service: Ground, keyId: string): void => {
+const startCapture = (service: SocketWorld, keyId: string): void => {
   const startedBy = { id: 'test', name: null }
   service.bindings.captures.start({ keyId, accountId: null, minutes: 15, maxBytes: 2 ** 26, startedBy })
 }
 
-const captured = async ({ bindings, rows }: Ground) => {
+const captured = async ({ bindings, rows }: SocketWorld) => {
   await bindings.captures.flush()
   const contents = await Promise.all(
     rows().map(({ id }) => {
@@ -26,7 +26,7 @@ const captured = async ({ bindings, rows }: Ground) => {
 }
 
 test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured requests', async (path) => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const { key, row } = service.key()
   startCapture(service, row.id)
   const client = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
@@ -49,7 +49,7 @@ test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured reque
 })
 
 test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: the stored response is the one it got', async (transport) => {
-  await using service = ground({ settings: { upstreamStreamTransport: transport } })
+  await using service = startSocketWorld({ settings: { upstreamStreamTransport: transport } })
   const { key, row } = service.key()
   startCapture(service, row.id)
   const { type: _, ...body } = create('over both')
@@ -67,7 +67,7 @@ test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: the stored response is
 })
 
 test('a key in a WebSocket subprotocol is not stored', async () => {
-  await using service = ground({ settings: { apiKeyAuthEnabled: true, corsOrigins: APP } })
+  await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true, corsOrigins: APP } })
   const { key, row } = service.key()
   startCapture(service, row.id)
   const protocols = ['realtime', `openai-insecure-api-key.${key}`]
@@ -80,7 +80,7 @@ test('a key in a WebSocket subprotocol is not stored', async () => {
 })
 
 test('a live call is not captured', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const { key, row } = service.key()
   startCapture(service, row.id)
   const response = await fetch(`${service.url}/v1/realtime/calls`, {

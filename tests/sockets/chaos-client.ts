@@ -1,10 +1,10 @@
 /** A client for chaos tests: turn after turn on one socket, reconnecting when cut off, and over HTTP after a 426. */
 import { parseEvents } from '../support/app.ts'
 import { connectSocket, endsTurn, SocketRefused, type TestSocket } from '../support/socket-client.ts'
-import type { Victim } from './chaos-kills.ts'
-import { type Random, upTo } from './fuzz-plan.ts'
+import type { KillableClient } from './chaos-kills.ts'
+import { type Random, randomUpTo } from './fuzz-plan.ts'
 import { create, NATIVE } from './ground.ts'
-import { createJudge, type Judge, type Trial } from './trial.ts'
+import { createTurnChecker, type Trial, type TurnChecker } from './trial.ts'
 
 export interface Tally {
   completed: number
@@ -18,7 +18,7 @@ export interface Tally {
 /** Runs until `isOver`. Rejects when a turn that was not cut off here had no end, or more than one. */
 export const live = async (
   { service, authorization }: Trial,
-  { random, victim, tally, isOver }: { random: Random; victim: Victim; tally: Tally; isOver: () => boolean },
+  { random, victim, tally, isOver }: { random: Random; victim: KillableClient; tally: Tally; isOver: () => boolean },
 ): Promise<void> => {
   while (!isOver()) {
     const socket = await connect(service.socketUrl, authorization)
@@ -59,8 +59,8 @@ const turns = async (
   socket: TestSocket,
   { random, tally, isOver }: { random: Random; tally: Tally; isOver: () => boolean },
 ): Promise<void> => {
-  const judge = createJudge()
-  for (let left = 1 + upTo(random, 20); left > 0 && !isOver(); left--) {
+  const judge = createTurnChecker()
+  for (let left = 1 + randomUpTo(random, 20); left > 0 && !isOver(); left--) {
     const previous = random() < 0.6 ? judge.lastId : null
     socket.send(create(`text ${left}`, { ...(previous && { previous_response_id: previous }) }))
     if (await readTurn(socket, judge)) tally.completed++
@@ -69,7 +69,7 @@ const turns = async (
 }
 
 /** Whether the turn was completed. */
-const readTurn = async (socket: TestSocket, judge: Judge): Promise<boolean> => {
+const readTurn = async (socket: TestSocket, judge: TurnChecker): Promise<boolean> => {
   for (;;) {
     const event = await socket.next()
     judge.see(event)

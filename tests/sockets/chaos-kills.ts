@@ -2,24 +2,24 @@
 import type { Fault } from '../support/upstream/faults.ts'
 import { faults } from '../support/upstream/faults.ts'
 import type { Random } from './fuzz-plan.ts'
-import { pick, upTo } from './fuzz-plan.ts'
-import type { Ground } from './ground.ts'
+import { pick, randomUpTo } from './fuzz-plan.ts'
+import type { SocketWorld } from './ground.ts'
 
 /** A client that can be cut off from outside, at any point. */
-export interface Victim {
+export interface KillableClient {
   cut: ((how: 'terminates' | 'closes') => void) | null
 }
 
 interface Scene {
   random: Random
-  service: Ground
-  victims: readonly Victim[]
+  service: SocketWorld
+  victims: readonly KillableClient[]
 }
 
 type Kill = (scene: Scene) => void
 
 /** Does one of them. */
-export const killSomething = (scene: Scene): void => pick(scene.random, KILLS)(scene)
+export const applyRandomKill = (scene: Scene): void => pick(scene.random, KILLS)(scene)
 
 const terminateClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('terminates')
 const closeClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('closes')
@@ -30,7 +30,7 @@ const closeUpstreams: Kill = ({ random, service }) =>
 
 /** Meets the next turn of an account. */
 const breakUpstream: Kill = ({ random, service }) => {
-  const afterEvents = upTo(random, 12)
+  const afterEvents = randomUpTo(random, 12)
   pick(random, service.members).sim.next(
     pick<Fault>(random, [
       { close: { code: 1011, afterEvents } },

@@ -2,18 +2,18 @@
 import { expect, test } from 'bun:test'
 import { SEED, seededRandom } from '../support/property.ts'
 import { live, type Tally } from './chaos-client.ts'
-import { killSomething, type Victim } from './chaos-kills.ts'
-import { makeAnswer, upTo } from './fuzz-plan.ts'
+import { applyRandomKill, type KillableClient } from './chaos-kills.ts'
+import { makeAnswer, randomUpTo } from './fuzz-plan.ts'
 import { create, getEnds, getTypes, open } from './ground.ts'
 import {
+  clearAccountBlocks,
   expectBalance,
   getSize,
   KEPT_DESCRIPTORS,
   openDescriptors,
-  revive,
   startTrial,
   type Trial,
-  withSeedNamed,
+  withSeedInError,
 } from './trial.ts'
 
 const KILLS = getSize('SOCKET_KILLS', 100)
@@ -26,7 +26,7 @@ const REVIVE_EVERY = 5
 test(
   `${KILLS} kills under load, seed ${SEED}`,
   async () => {
-    await withSeedNamed(async () => {
+    await withSeedInError(async () => {
       const trial = startTrial()
       await using service = trial.service
       const random = seededRandom(SEED)
@@ -37,7 +37,7 @@ test(
         await round(trial, { random, tally, kills: Math.min(ROUND_KILLS, KILLS - killed) })
         service.change({ upstreamStreamTransport: 'auto', apiKeyAuthEnabled: false })
         for (const { sim } of service.members) sim.clearFaults()
-        revive(service)
+        clearAccountBlocks(service)
         await expectServed(trial)
         await expectBalance(trial)
         afterFirst ??= openDescriptors()
@@ -55,14 +55,14 @@ const round = async (
   { random, tally, kills }: { random: () => number; tally: Tally; kills: number },
 ): Promise<void> => {
   const { service } = trial
-  const victims = Array.from({ length: CLIENTS }, (): Victim => ({ cut: null }))
+  const victims = Array.from({ length: CLIENTS }, (): KillableClient => ({ cut: null }))
   let left = kills
   const clients = victims.map((victim) => live(trial, { random, victim, tally, isOver: () => left === 0 }))
   const killer = async () => {
     for (; left > 0; left--) {
-      await Bun.sleep(upTo(random, MAX_BETWEEN_KILLS_MS))
-      killSomething({ random, service, victims })
-      if (left % REVIVE_EVERY === 0) revive(service)
+      await Bun.sleep(randomUpTo(random, MAX_BETWEEN_KILLS_MS))
+      applyRandomKill({ random, service, victims })
+      if (left % REVIVE_EVERY === 0) clearAccountBlocks(service)
     }
   }
   await Promise.all([killer(), ...clients])

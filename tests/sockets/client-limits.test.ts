@@ -1,7 +1,7 @@
 /** The limits a client sees on a socket: in the handshake and first in every request, the same figures as over HTTP. */
 import { describe, expect, test } from 'bun:test'
 import { HOUR_MS } from '../../src/lib/durations.ts'
-import { create, expectCompleted, type Ground, ground, leave, NATIVE, open, PUBLIC } from './ground.ts'
+import { create, expectCompleted, leave, NATIVE, open, PUBLIC, type SocketWorld, startSocketWorld } from './ground.ts'
 
 const inHours = (hours: number) => Math.floor(Date.now() / HOUR_MS + hours) * HOUR_MS
 const usage = (fiveHour: number) => ({
@@ -10,12 +10,12 @@ const usage = (fiveHour: number) => ({
 })
 const TWO = [{ usage: usage(80) }, { usage: usage(20) }]
 
-const refreshed = async (service: Ground, key: string): Promise<void> => {
+const refreshed = async (service: SocketWorld, key: string): Promise<void> => {
   const headers = { authorization: `Bearer ${key}` }
   await fetch(`${service.url}/api/fleet/refresh`, { method: 'POST', headers })
 }
 
-const turnOn = async (service: Ground, { path = NATIVE, key }: { path?: string; key: string }) => {
+const turnOn = async (service: SocketWorld, { path = NATIVE, key }: { path?: string; key: string }) => {
   const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
   const events = await socket.turn(create())
   expectCompleted(events)
@@ -33,7 +33,7 @@ describe('a native socket', () => {
   test.each([false, true])(
     'shows the pool before the first event of a request; upstream sends its own: %p',
     async (own) => {
-      await using service = ground({ accounts: TWO })
+      await using service = startSocketWorld({ accounts: TWO })
       const { key } = service.key()
       await refreshed(service, key)
       for (const { sim } of service.members) sim.always({ rateLimitsEvent: own })
@@ -59,7 +59,7 @@ describe('a native socket', () => {
   )
 
   test('hidden: neither handshake nor event', async () => {
-    await using service = ground({ accounts: TWO, settings: { clientRateLimits: 'hidden' } })
+    await using service = startSocketWorld({ accounts: TWO, settings: { clientRateLimits: 'hidden' } })
     const { key } = service.key()
     await refreshed(service, key)
     for (const { sim } of service.members) sim.always({ rateLimitsEvent: true })
@@ -68,7 +68,10 @@ describe('a native socket', () => {
   })
 
   test('account: the unchanged event of the account, without its plan', async () => {
-    await using service = ground({ accounts: [{ usage: usage(80) }], settings: { clientRateLimits: 'account' } })
+    await using service = startSocketWorld({
+      accounts: [{ usage: usage(80) }],
+      settings: { clientRateLimits: 'account' },
+    })
     const { key } = service.key()
     service.members[0]?.sim.always({ rateLimitsEvent: true })
     const { handshake, events, text } = await turnOn(service, { key })
@@ -78,7 +81,7 @@ describe('a native socket', () => {
   })
 
   test('a key with its own limits: those, and a later request shows the use of the earlier one', async () => {
-    await using service = ground({ accounts: TWO })
+    await using service = startSocketWorld({ accounts: TWO })
     const { key } = service.key({
       limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 4, modelFilter: '' }],
     })
@@ -92,7 +95,7 @@ describe('a native socket', () => {
 })
 
 test('a socket of /v1 has no such event', async () => {
-  await using service = ground({ accounts: TWO })
+  await using service = startSocketWorld({ accounts: TWO })
   const { key } = service.key()
   await refreshed(service, key)
   for (const { sim } of service.members) sim.always({ rateLimitsEvent: true })

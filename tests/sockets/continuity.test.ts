@@ -10,17 +10,17 @@ import { faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
@@ -35,14 +35,14 @@ const getInput = (body: unknown): Item[] => (body as { input: Item[] }).input
 const typesIn = (body: unknown) => getInput(body).map(({ type, role }) => role ?? type)
 
 /** Which member served each turn. */
-const servedBy = ({ rows, members }: Ground) =>
+const servedBy = ({ rows, members }: SocketWorld) =>
   rows().map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
 
 const THREAD = { 'session-id': 'thread-1' }
 
 /** A conversation whose first turn was served by one of two accounts. */
 const begun = async (path = NATIVE) => {
-  const service = ground({ accounts: 2 })
+  const service = startSocketWorld({ accounts: 2 })
   const socket = await open(service, { path, headers: THREAD })
   const events = await socket.turn(create('one'))
   expectCompleted(events)
@@ -66,7 +66,7 @@ describe('encrypted content', () => {
       const { service, socket, id, history, owner, other } = conversation
       expect(history.map(({ type }) => type)).toContain('reasoning')
       owner.sim.always(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
-      expect(getRefusal(await socket.turn(following(id, 'two')))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await socket.turn(createFollowUp(id, 'two')))).toEqual([400, 'previous_response_not_found'])
       const second = await socket.turn(create('', { input: [...history, asked('two')] }))
       expectCompleted(second)
       const sent = service.upstream.requests.at(-1)
@@ -109,7 +109,7 @@ describe('encrypted content', () => {
   })
 
   test('reasoning of an unknown owner is omitted once the account cannot read it', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.elsewhere.1' }
     expectCompleted(await socket.turn(create('', { input: [asked('one'), foreign, asked('two')] })))
@@ -157,7 +157,7 @@ describe('the same account', () => {
     expect((await socket.closed).code).toBe(1012)
     for (let turn = 0; turn < 4; turn++) {
       const again = await open(service, { headers: THREAD })
-      expect(getRefusal(await again.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await again.turn(createFollowUp(id)))).toEqual([400, 'previous_response_not_found'])
       expectCompleted(await again.turn(create('', { input: [...history, asked('two')] })))
       await leave(service, again)
     }
@@ -167,7 +167,7 @@ describe('the same account', () => {
   })
 
   test('is recognized by the turn state it issued, also after a restart', async () => {
-    await using service = ground({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    await using service = startSocketWorld({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const headers = { 'content-type': 'application/json', 'user-agent': 'test' }
     const body = JSON.stringify(codexBody())
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body })
@@ -186,7 +186,7 @@ describe('the same account', () => {
 })
 
 test('a public client continues after reasoning without content', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const socket = await open(service, { path: PUBLIC })
   const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }
   const hollow = { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null }

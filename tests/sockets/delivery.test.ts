@@ -8,27 +8,29 @@ import { testApp } from '../support/app.ts'
 import { until } from '../support/until.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
   getEnds,
   getRefusal,
   getTypes,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
+  startSocketWorld,
 } from './ground.ts'
-import { pretendSocket } from './pretend.ts'
+import { createFakeSocket } from './pretend.ts'
 
 const MIB = 1024 * 1024
 
 describe('an error in one chunk with earlier events', () => {
   for (const hidesQuota of [false, true])
     test(`ends the turn and not the socket, quota ${hidesQuota ? 'hidden' : 'shown'}`, async () => {
-      await using service = ground({ settings: { hideUpstreamQuotaFromApiKeys: hidesQuota, apiKeyAuthEnabled: true } })
+      await using service = startSocketWorld({
+        settings: { hideUpstreamQuotaFromApiKeys: hidesQuota, apiKeyAuthEnabled: true },
+      })
       const socket = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
       service.change({ upstreamStreamTransport: 'http' })
       service.members[0]?.sim.next({
@@ -54,7 +56,7 @@ describe('events that arrive all at once', () => {
   test('are delivered only as fast as the client reads them', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     const sip = () => Object.assign(socket, { takes: 'queues', room: 1 } as const)
     sip()
     socket.say(create())
@@ -74,7 +76,7 @@ describe('events that arrive all at once', () => {
   test('are all delivered when the first was queued for a moment only', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.takes = 'flushes'
     socket.say(create())
     await app.clock.advance('1s')
@@ -86,7 +88,7 @@ describe('events that arrive all at once', () => {
   /** A turn whose first event is queued, and nothing more is taken. */
   const stalledTurn = async () => {
     const app = testApp()
-    const socket = Object.assign(pretendSocket(app), { takes: 'queues', room: 1 } as const)
+    const socket = Object.assign(createFakeSocket(app), { takes: 'queues', room: 1 } as const)
     socket.say(create())
     await app.clock.advance('1s')
     expect(socket.frames).toHaveLength(1)
@@ -113,7 +115,7 @@ describe('events that arrive all at once', () => {
     '$path: $count of $mib MiB over $transport reach a client that reads, whole',
     async (batch) => {
       const { path, transport, count, mib } = batch
-      await using service = ground()
+      await using service = startSocketWorld()
       const socket = await open(service, { path })
       service.change({ upstreamStreamTransport: transport })
       service.members[0]?.sim.next({ manyEvents: { count, bytes: mib * MIB, perChunk: count } })
@@ -135,7 +137,7 @@ describe('when bodies have used up their memory', () => {
     const { bodies } = app.bindings
     const others = bodies.open(0)
     others.resize(16 * MIB)
-    return { app, others, socket: pretendSocket(app) }
+    return { app, others, socket: createFakeSocket(app) }
   }
 
   test('a frame is rejected before it is parsed', () => {
@@ -193,7 +195,7 @@ describe('the bytes of a frame', () => {
   }
 
   test('are released once the response has begun', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const refs = watchFrames()
     const SOCKETS = 4
     const sockets = []
@@ -217,7 +219,7 @@ describe('the bytes of a frame', () => {
 })
 
 test('an internal error on a socket closes it with 1011, and no other', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const [broken, other] = [await open(service), await open(service)]
   const id = idOf(await other.turn(create()))
   const [session] = service.bindings.sockets
@@ -227,7 +229,7 @@ test('an internal error on a socket closes it with 1011, and no other', async ()
   }
   broken.send(create())
   expect((await broken.closed).code).toBe(1011)
-  expectCompleted(await other.turn(following(id)))
+  expectCompleted(await other.turn(createFollowUp(id)))
   await leave(service, other)
   await expectNothingLeft(service)
 })

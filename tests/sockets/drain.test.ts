@@ -5,29 +5,29 @@ import { SocketRefused } from '../support/socket-client.ts'
 import { until } from '../support/until.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getEnds,
   getTypes,
-  ground,
   idOf,
   NATIVE,
   open,
   PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
 } from './ground.ts'
 
 const RESTARTING = 1012
 
 /** The first thing the server does at shutdown. */
-const drain = ({ bindings }: Ground): void => {
+const drain = ({ bindings }: SocketWorld): void => {
   bindings.lifecycle.draining = true
   for (const socket of bindings.sockets) socket.drain()
 }
 
 /** What it does at the deadline. */
-const cutOff = ({ bindings }: Ground): void => {
+const cutOff = ({ bindings }: SocketWorld): void => {
   for (const turn of bindings.turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
 }
 
@@ -35,7 +35,7 @@ const ROUTES = [NATIVE, PUBLIC]
 
 describe('draining', () => {
   test.each(ROUTES)('%s: idle sockets are closed immediately, before and after a turn', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const [fresh, used] = [await open(service, { path }), await open(service, { path })]
     expectCompleted(await used.turn(create()))
     drain(service)
@@ -45,7 +45,7 @@ describe('draining', () => {
   })
 
   test.each(ROUTES)('%s: a running turn is completed, then its socket is closed', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service, { path })
     socket.send(create())
@@ -58,7 +58,7 @@ describe('draining', () => {
   })
 
   test('a queued turn is rejected with a retry time', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service)
     socket.send(create('one'))
@@ -77,7 +77,7 @@ describe('draining', () => {
   })
 
   test.each(ROUTES)('%s: new handshakes are rejected with 503 and a retry time', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     drain(service)
     const refusal = await open(service, { path }).catch((error: unknown) => error)
     expect(refusal).toBeInstanceOf(SocketRefused)
@@ -85,7 +85,7 @@ describe('draining', () => {
   })
 
   test('a turn cut off before its first event gets one error frame, then the close', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(create())
@@ -103,7 +103,7 @@ describe('draining', () => {
   test.each(ROUTES)(
     '%s: a turn cut off after its first event gets one terminal event, then the close',
     async (path) => {
-      await using service = ground()
+      await using service = startSocketWorld()
       service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
       const socket = await open(service, { path })
       socket.send(create())
@@ -119,11 +119,11 @@ describe('draining', () => {
   )
 
   test('a chained turn that is cut off gets the end, not a missing response', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const first = await socket.turn(create())
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
-    socket.send(following(idOf(first)))
+    socket.send(createFollowUp(idOf(first)))
     await until(() => service.upstream.requests[1]?.eventsSent === 1, 'the upstream silent')
     drain(service)
     cutOff(service)

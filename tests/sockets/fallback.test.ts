@@ -4,13 +4,11 @@ import { codexBody } from '../support/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
   getTypes,
-  ground,
   idOf,
   leave,
   NATIVE,
@@ -18,12 +16,14 @@ import {
   PUBLIC,
   prefer,
   prewarm,
+  type SocketWorld,
+  startSocketWorld,
 } from './ground.ts'
 
 const NATIVE_CLIENT = { 'content-type': 'application/json', originator: 'codex_cli_rs' }
 
 const post = async (
-  { url }: Ground,
+  { url }: SocketWorld,
   path: string,
   { headers = NATIVE_CLIENT as object, body = codexBody() as unknown } = {},
 ) => {
@@ -34,16 +34,16 @@ const post = async (
   expect(await response.text()).toContain('response.completed')
 }
 
-const transports = ({ rows }: Ground) => rows().map(({ upstreamTransport }) => upstreamTransport)
-const handshakes = ({ upstream }: Ground) => upstream.handshakes.map(({ status }) => status)
-const toAccount = ({ bindings, members }: Ground) => bindings.pool.get(members[0]!.id)! // it has at least one
+const transports = ({ rows }: SocketWorld) => rows().map(({ upstreamTransport }) => upstreamTransport)
+const handshakes = ({ upstream }: SocketWorld) => upstream.handshakes.map(({ status }) => status)
+const toAccount = ({ bindings, members }: SocketWorld) => bindings.pool.get(members[0]!.id)! // it has at least one
 
-const expectUncharged = (service: Ground): void =>
+const expectUncharged = (service: SocketWorld): void =>
   expect(service.bindings.pool.all().map(({ health, state }) => [health.errors, state.status])).toEqual(
     service.members.map(() => [0, 'active']),
   )
 
-const CLIENTS: [string, (service: Ground) => Promise<void>][] = [
+const CLIENTS: [string, (service: SocketWorld) => Promise<void>][] = [
   [
     'a native client on a socket',
     async (service) => {
@@ -79,7 +79,7 @@ describe('the last attempt uses HTTP', () => {
     test.each(SOCKETS_DOWN.filter((_, n) => index === 0 || n % 4 === index))(
       `of ${who}: %s`,
       async (_what, fault, statuses) => {
-        await using service = ground({ accounts: 2 })
+        await using service = startSocketWorld({ accounts: 2 })
         prefer(service, service.members[0]!.id) // there are two
         service.members[0]?.sim.always(fault)
         await turn(service)
@@ -93,26 +93,26 @@ describe('the last attempt uses HTTP', () => {
     )
 
   test('a single failure does not count: the second attempt uses a new socket', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ on: 'handshake', status: 500, body: '' })
     await post(service, NATIVE)
     expect([handshakes(service), transports(service)]).toEqual([[500, 101], ['websocket']])
   })
 
   test('a prewarm is then answered by Sluice, and the turn after it is served', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.always({ on: 'handshake', status: 500, body: '' })
     const socket = await open(service)
     const warm = await socket.turn(prewarm())
     expectCompleted(warm)
-    expectCompleted(await socket.turn(following(idOf(warm))))
+    expectCompleted(await socket.turn(createFollowUp(idOf(warm))))
     expect(transports(service)).toEqual([null, 'http'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('an account that fails over HTTP as well is charged for that alone, and another one serves', async () => {
-    await using service = ground({ accounts: 2 })
+    await using service = startSocketWorld({ accounts: 2 })
     const [first, second] = service.members
     prefer(service, first!.id) // there are two
     first?.sim.always({ on: 'handshake', status: 500, body: '' })
@@ -123,7 +123,7 @@ describe('the last attempt uses HTTP', () => {
   })
 
   test('an overloaded model is not taken for a socket outage', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const overloaded = { status: 503, error: { code: 'server_is_overloaded', message: 'Overloaded.' } }
     service.members[0]?.sim.always({ on: 'create', ...overloaded, body: overloaded })
     const socket = await open(service)
@@ -138,7 +138,7 @@ describe('an account whose last three sockets failed', () => {
   const MINUTES = 60_000
 
   test('uses HTTP for two minutes, then one failure is enough, and a successful turn resets it', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const { sim } = service.members[0]!
     sim.always(down)
     await post(service, NATIVE) // two handshakes
@@ -164,7 +164,7 @@ describe('an account whose last three sockets failed', () => {
   })
 
   test('uses HTTP after a single handshake without a response, which cost the whole connect timeout', async () => {
-    await using service = ground({ settings: { connectTimeoutSeconds: 1 } })
+    await using service = startSocketWorld({ settings: { connectTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ on: 'handshake', delayHeadersMs: 60_000 })
     await post(service, NATIVE)
     await post(service, NATIVE)
@@ -174,7 +174,7 @@ describe('an account whose last three sockets failed', () => {
   })
 
   test('in the middle of their responses, the next turn uses HTTP', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.always({ on: 'create', close: { code: 1012, afterEvents: 5 } })
     const socket = await open(service)
     for (let n = 0; n < 3; n++) expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
@@ -190,7 +190,7 @@ describe('a native client that falls back to HTTP', () => {
   const session = (id: string) => ({ ...NATIVE_CLIENT, 'session-id': id })
 
   test('uses HTTP upstream when the socket of its session just failed; others do not', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { headers: session('one') })
     service.members[0]?.sim.next({ on: 'create', terminate: { afterEvents: 5 }, dripMs: 5 })
     expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
@@ -202,7 +202,7 @@ describe('a native client that falls back to HTTP', () => {
   })
 
   test('whose socket ended normally uses the suitable transport', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { headers: session('one') })
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
@@ -234,7 +234,7 @@ describe('a frame that is too large for a socket', () => {
   ] as const)(
     '%s',
     async (_what, bytes, headers, wanted) => {
-      await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+      await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
       await post(service, NATIVE, { headers, body: getBody(bytes) })
       expect(service.rows()).toMatchObject([{ upstreamTransport: wanted, attempts: 1 }])
       expect(handshakes(service)).toEqual(wanted === 'http' ? [] : [101])
@@ -244,7 +244,7 @@ describe('a frame that is too large for a socket', () => {
   )
 
   test('for the upstream, which closes with 1009, is repeated over HTTP on the same account', async () => {
-    await using service = ground({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = startSocketWorld({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
     prefer(service, service.members[0]!.id) // there are two
     service.members[0]?.sim.always({ on: 'create', close: { code: 1009, afterEvents: 0 } })
     const socket = await open(service)
@@ -262,11 +262,11 @@ describe('a frame that is too large for a socket', () => {
 
 describe('a close unrelated to the account does not count against it', () => {
   test.each([1001, 1009, 1012, 1013])('%d', async (code) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next({ close: { code, afterEvents: 1 } })
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([400, 'previous_response_not_found'])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([400, 'previous_response_not_found'])
     service.members[0]?.sim.next({ close: { code, afterEvents: 5 } })
     const last = (await socket.turn(create())).at(-1)
     expect(last).toMatchObject({ type: 'response.failed', response: { error: { code: 'stream_incomplete' } } })
@@ -279,7 +279,7 @@ describe('a close unrelated to the account does not count against it', () => {
 })
 
 test('ten accounts without sockets that are all rate limited over HTTP are tried in a few seconds, and the client gets the 429', async () => {
-  await using service = ground({ accounts: 10 })
+  await using service = startSocketWorld({ accounts: 10 })
   for (const { sim } of service.members) {
     sim.always({ on: 'handshake', status: 503 })
     sim.always(faults.rateLimited(20))

@@ -3,18 +3,18 @@ import { expect, test } from 'bun:test'
 import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   open,
+  type SocketWorld,
+  startSocketWorld,
 } from './ground.ts'
 
 /** The account has a file of a client without a key. */
-const give = ({ bindings }: Ground, fileId: string, accountId: string) =>
+const give = ({ bindings }: SocketWorld, fileId: string, accountId: string) =>
   bindings.affinity.remember('file', threadHash(fileId, null), accountId, { now: bindings.clock.now(), mixed: false })
 
 const naming = (...ids: string[]) => ({
@@ -22,14 +22,14 @@ const naming = (...ids: string[]) => ({
 })
 
 test('a request that continues a response elsewhere is requested in full, and then served by the account of the file', async () => {
-  await using service = ground({ accounts: 2 })
+  await using service = startSocketWorld({ accounts: 2 })
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   const first = await socket.turn(create('one'))
   expectCompleted(first)
   const owner = service.rows()[0]?.accountId
   const other = service.members.find(({ id }) => id !== owner)!.id
   give(service, 'file-1', other)
-  const [, code] = getRefusal(await socket.turn(following(idOf(first), 'read', naming('file-1'))))
+  const [, code] = getRefusal(await socket.turn(createFollowUp(idOf(first), 'read', naming('file-1'))))
   expect(code).toBe('previous_response_not_found')
   expectCompleted(await socket.turn(create('read', naming('file-1'))))
   expect(service.rows().at(-1)?.accountId).toBe(other)
@@ -38,7 +38,7 @@ test('a request that continues a response elsewhere is requested in full, and th
 })
 
 test('files of two accounts are rejected, and the socket stays open', async () => {
-  await using service = ground({ accounts: 2 })
+  await using service = startSocketWorld({ accounts: 2 })
   for (const [index, { id }] of service.members.entries()) give(service, `file-${index}`, id)
   const socket = await open(service)
   expect(getRefusal(await socket.turn(create('read', naming('file-0', 'file-1'))))).toEqual([

@@ -3,19 +3,19 @@ import { describe, expect, test } from 'bun:test'
 import { until } from '../support/until.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
   getEnds,
   getRefusal,
   getTypes,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prewarm,
+  startSocketWorld,
 } from './ground.ts'
 
 const ROUTES = [NATIVE, PUBLIC]
@@ -30,8 +30,8 @@ const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
   ['an unknown type', '{"type":"response.delete"}', 'invalid_request_error'],
   ['a type that is no text', '{"type":7}', 'invalid_request_error'],
   ['a binary frame', new TextEncoder().encode(JSON.stringify(create())), 'invalid_request_error'],
-  ['a previous response that is no text', JSON.stringify(following(7 as never)), 'invalid_request_error'], // as: it is wrong
-  ['a previous response with an invalid id', JSON.stringify(following('r'.repeat(513))), 'invalid_request_error'],
+  ['a previous response that is no text', JSON.stringify(createFollowUp(7 as never)), 'invalid_request_error'], // as: it is wrong
+  ['a previous response with an invalid id', JSON.stringify(createFollowUp('r'.repeat(513))), 'invalid_request_error'],
   ['a prewarm mark that is no boolean', JSON.stringify(create('x', { generate: 'no' })), 'invalid_request_error'],
   ['no model', JSON.stringify(create('x', { model: undefined })), 'invalid_request_error'],
 ]
@@ -39,7 +39,7 @@ const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
 describe('an invalid frame gets an error frame, and the socket stays open', () => {
   for (const path of ROUTES)
     test.each(BAD_FRAMES)(`${path}: %s`, async (_name, frame, code) => {
-      await using service = ground()
+      await using service = startSocketWorld()
       const socket = await open(service, { path })
       expect(getRefusal(await socket.turn(frame))).toEqual([400, code])
       expectCompleted(await socket.turn(create()))
@@ -49,7 +49,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
     })
 
   test('in the middle of a turn it does not disturb the turn', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 2 })
     const socket = await open(service)
     socket.send(create())
@@ -61,7 +61,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
   })
 
   test('a frame for no turn is accepted without a response', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     socket.send({ type: 'response.processed', response_id: 'resp_1' })
     socket.send({ type: 'response.interrupt' })
@@ -73,7 +73,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
 
 describe('one turn at a time', () => {
   test('a second create waits, a third is rejected, the fourth is accepted once there is room', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 5 })
     const socket = await open(service)
     for (const text of ['one', 'two', 'three']) socket.send(create(text))
@@ -92,7 +92,7 @@ describe('one turn at a time', () => {
   })
 
   test('turns of one socket never mix', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     socket.send(create('one'))
     socket.send(create('two'))
@@ -104,7 +104,7 @@ describe('one turn at a time', () => {
   })
 
   test('a client that disconnects with a turn waiting leaves nothing', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     const socket = await open(service)
     socket.send(create('one'))
@@ -123,7 +123,7 @@ describe('an interrupt', () => {
     ['before', 1],
     ['after', 4],
   ])('%s the first event ends the turn as incomplete, and releases the upstream', async (_when, afterEvents) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents } })
     const socket = await open(service)
     socket.send(create())
@@ -141,7 +141,7 @@ describe('an interrupt', () => {
   })
 
   test('cancels only the running turn: the waiting one is served', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)
     socket.send(create('one'))
@@ -156,7 +156,7 @@ describe('an interrupt', () => {
   })
 
   test('before the upstream has answered the handshake costs nothing', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ on: 'handshake', delayHeadersMs: 60_000 })
     const socket = await open(service)
     socket.send(create())
@@ -170,7 +170,7 @@ describe('an interrupt', () => {
   })
 
   test('costs nothing when it cancels a prewarm', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(prewarm())
@@ -185,7 +185,7 @@ describe('an interrupt', () => {
   })
 
   test('sent twice, or after the end, has no further effect', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)
     socket.send(create())

@@ -1,13 +1,13 @@
 /** Plays the client of a plan, and requires exactly the expected responses for each frame. */
 import { connectSocket, type TestSocket } from '../support/socket-client.ts'
 import type { Plan, Step, Wait } from './fuzz-plan.ts'
-import { createJudge, type Judge, type Trial } from './trial.ts'
+import { createTurnChecker, type Trial, type TurnChecker } from './trial.ts'
 
 const MOMENT_MS = 2
 
 interface Player {
   socket: TestSocket
-  judge: Judge
+  judge: TurnChecker
   /** Frames that have to be answered by an end. */
   asked: number
 }
@@ -17,7 +17,7 @@ export const play = async ({ service, authorization }: Trial, plan: Plan): Promi
   for (const { account, fault } of plan.faults) service.members[account]?.sim.next(fault)
   const headers = plan.hasKey ? { authorization } : undefined
   const socket = await connectSocket(service.socketUrl + plan.path, { headers })
-  const player: Player = { socket, judge: createJudge(), asked: 0 }
+  const player: Player = { socket, judge: createTurnChecker(), asked: 0 }
   try {
     for (const step of plan.steps.slice(0, plan.leavesAt)) await take(player, step)
     if (plan.leaves === 'done') await finish(player)
@@ -41,7 +41,7 @@ const take = async (player: Player, step: Step): Promise<void> => {
   await wait(player, step.waitFor)
 }
 
-const PREVIOUS: Record<Extract<Step, { kind: 'create' }>['chain'], (judge: Judge) => string | null> = {
+const PREVIOUS: Record<Extract<Step, { kind: 'create' }>['chain'], (judge: TurnChecker) => string | null> = {
   none: () => null,
   last: ({ lastId }) => lastId,
   unknown: () => 'resp_nobody_knows',
@@ -61,7 +61,7 @@ const finish = async (player: Player): Promise<void> => {
   await socket.ping()
   await socket.ping() // a late second end would have arrived
   let seen = 0
-  for (const judgeAll = createJudge(); seen < socket.events.length; seen++) judgeAll.see(socket.events[seen]!) // below the length
+  for (const judgeAll = createTurnChecker(); seen < socket.events.length; seen++) judgeAll.see(socket.events[seen]!) // below the length
   const ends = socket.events.filter(({ type }) => ENDS.has(type)).length
   if (ends !== player.asked || judge.ends !== ends) throw new Error(`${player.asked} frames had ${ends} ends`)
   if (!socket.isOpen) throw new Error('the socket did not outlive its frames')

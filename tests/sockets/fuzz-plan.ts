@@ -30,11 +30,11 @@ export type Random = () => number
 
 export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]! // below the length
 
-export const upTo = (random: Random, most: number): number => Math.floor(random() * (most + 1))
+export const randomUpTo = (random: Random, most: number): number => Math.floor(random() * (most + 1))
 
 export const makePlan = (random: Random, accounts: number): Plan => {
   const path = random() < 0.75 ? NATIVE : PUBLIC
-  const steps = Array.from({ length: 1 + upTo(random, 8) }, () => makeStep(random)).flatMap((step) =>
+  const steps = Array.from({ length: 1 + randomUpTo(random, 8) }, () => makeStep(random)).flatMap((step) =>
     perhapsTakenBack(random, step),
   )
   const leaves = random() < 0.7 ? 'done' : pick(random, ['terminates', 'closes', 'stops reading'] as const)
@@ -42,12 +42,12 @@ export const makePlan = (random: Random, accounts: number): Plan => {
     path,
     hasKey: random() < 0.8,
     steps,
-    faults: Array.from({ length: upTo(random, 4) }, () => ({
-      account: upTo(random, accounts - 1),
+    faults: Array.from({ length: randomUpTo(random, 4) }, () => ({
+      account: randomUpTo(random, accounts - 1),
       fault: makeFault(random),
     })),
     leaves,
-    leavesAt: leaves === 'done' ? steps.length : upTo(random, steps.length),
+    leavesAt: leaves === 'done' ? steps.length : randomUpTo(random, steps.length),
   }
 }
 
@@ -58,7 +58,12 @@ const makeStep = (random: Random): Step => {
     return { kind: 'notice', type: random() < 0.8 ? 'response.interrupt' : 'response.processed', waitFor }
   if (kind < 0.28) return { kind: 'bad', data: makeGarbage(random), waitFor }
   const chain = pick(random, ['none', 'none', 'none', 'last', 'last', 'last', 'unknown'] as const)
-  return { kind: 'create', frame: create(`text ${upTo(random, 1e9)}`, pick(random, CREATES)(random)), chain, waitFor }
+  return {
+    kind: 'create',
+    frame: create(`text ${randomUpTo(random, 1e9)}`, pick(random, CREATES)(random)),
+    chain,
+    waitFor,
+  }
 }
 
 /** A notice left to chance would nearly always meet a socket without a turn. */
@@ -85,12 +90,12 @@ const CREATES: readonly ((random: Random) => Record<string, unknown>)[] = [
   () => ({ input: [42, null] }),
   (random) => (random() < 0.2 ? { client_metadata: { 'x-codex-lb-required-capability': 'trusted_cyber' } } : {}),
   () => ({ client_metadata: { 'x-codex-lb-required-capability': 'unheard-of' } }),
-  (random) => ({ prompt_cache_key: `conversation-${upTo(random, 20)}` }),
-  (random) => ({ instructions: 'x'.repeat(upTo(random, 300_000)) }),
-  (random) => ({ input: [reasoning(upTo(random, 9)), USER] }),
+  (random) => ({ prompt_cache_key: `conversation-${randomUpTo(random, 20)}` }),
+  (random) => ({ instructions: 'x'.repeat(randomUpTo(random, 300_000)) }),
+  (random) => ({ input: [reasoning(randomUpTo(random, 9)), USER] }),
   () => ({ input: [USER, { type: 'compaction_trigger' }] }),
   () => ({ input: [{ type: 'function_call_output', call_id: 'call_unknown', output: 'nothing' }] }),
-  (random) => ({ input: [USER], metadata: nested(1 + upTo(random, 3000)) }),
+  (random) => ({ input: [USER], metadata: nested(1 + randomUpTo(random, 3000)) }),
   () => ({ temperature: 0.5, max_output_tokens: 5 }),
 ]
 
@@ -98,8 +103,12 @@ const CREATES: readonly ((random: Random) => Record<string, unknown>)[] = [
 export const makeAnswer = (random: Random): Answer | null => {
   if (random() < 0.4) return null // the stand-in's own
   const isSlow = random() < 0.3
-  const deltas = isSlow ? 5 + upTo(random, 20) : upTo(random, 300)
-  return answers.bulk(deltas, 1 + upTo(random, 400), isSlow ? { dripMs: 1 } : { perChunk: 1 + upTo(random, 9) })
+  const deltas = isSlow ? 5 + randomUpTo(random, 20) : randomUpTo(random, 300)
+  return answers.bulk(
+    deltas,
+    1 + randomUpTo(random, 400),
+    isSlow ? { dripMs: 1 } : { perChunk: 1 + randomUpTo(random, 9) },
+  )
 }
 
 const LITE = { ws_request_header_x_openai_internal_codex_responses_lite: 'true' }
@@ -130,22 +139,22 @@ const makeGarbage = (random: Random): string | Uint8Array =>
     () => '{"type":"response.create","generate":"no"}',
     () => '{"type":"response.create","previous_response_id":["resp_1"]}',
     () => '\u0000\u2028\ud83d',
-    () => `{"type":"${'x'.repeat(upTo(random, 200_000))}"}`,
-    () => '['.repeat(upTo(random, 100_000)),
-    () => new Uint8Array(upTo(random, 5000)),
+    () => `{"type":"${'x'.repeat(randomUpTo(random, 200_000))}"}`,
+    () => '['.repeat(randomUpTo(random, 100_000)),
+    () => new Uint8Array(randomUpTo(random, 5000)),
     () => new TextEncoder().encode('{"type":"response.create"}'),
   ])(random)
 
 /** Hangs are rare, because each costs a second. */
 const makeFault = (random: Random): Fault => {
-  if (random() < 0.01) return { silence: { afterEvents: upTo(random, 8) } }
-  const afterEvents = upTo(random, 8)
+  if (random() < 0.01) return { silence: { afterEvents: randomUpTo(random, 8) } }
+  const afterEvents = randomUpTo(random, 8)
   return pick<Fault>(random, [
     { close: { code: pick(random, [1000, 1001, 1006, 1009, 1011, 1012, 4000]), afterEvents } },
     { terminate: { afterEvents } },
     { binaryFrame: { afterEvents } },
     { dropAfter: { events: afterEvents, how: random() < 0.5 ? 'fin' : 'reset' } },
-    { closeIdle: { code: 1000 + upTo(random, 3) } },
+    { closeIdle: { code: 1000 + randomUpTo(random, 3) } },
     { omitTerminal: true },
     { reset: true },
     { malformedChunk: { afterEvents } },

@@ -5,13 +5,13 @@ import { play } from './fuzz-client.ts'
 import { makeAnswer, makePlan } from './fuzz-plan.ts'
 import {
   ACCOUNTS,
+  clearAccountBlocks,
   expectBalance,
   getSize,
   KEPT_DESCRIPTORS,
   openDescriptors,
-  revive,
   startTrial,
-  withSeedNamed,
+  withSeedInError,
 } from './trial.ts'
 
 const FRAMES = getSize('SOCKET_FRAMES', 2000)
@@ -22,7 +22,7 @@ const CLIENTS = 24
 test(
   `${FRAMES} random frames, seed ${SEED}`,
   async () => {
-    await withSeedNamed(async () => {
+    await withSeedInError(async () => {
       const trial = startTrial()
       await using _service = trial.service
       const random = seededRandom(SEED)
@@ -37,7 +37,7 @@ test(
             const plan = makePlan(random, ACCOUNTS)
             left -= plan.steps.length
             await play(trial, plan)
-            revive(trial.service)
+            clearAccountBlocks(trial.service)
           }
         }
         await Promise.all(Array.from({ length: CLIENTS }, client))

@@ -13,10 +13,10 @@ export const NATIVE = '/backend-api/codex/responses'
 export const PUBLIC = '/v1/responses'
 export const CAPABILITY = 'x-codex-lb-required-capability'
 
-export type Ground = LiveService & AsyncDisposable
+export type SocketWorld = LiveService & AsyncDisposable
 
 /** A service that stops when the test is over. */
-export const ground = (options: LiveOptions = {}): Ground => {
+export const startSocketWorld = (options: LiveOptions = {}): SocketWorld => {
   const service = liveService(options)
   return Object.assign(service, { [Symbol.asyncDispose]: () => service.stop() })
 }
@@ -27,7 +27,7 @@ interface Socketed {
 }
 
 /** A client's socket, to the native route by default. */
-export const open = (service: Ground, { path = NATIVE, headers = {} }: Socketed = {}): Promise<TestSocket> =>
+export const open = (service: SocketWorld, { path = NATIVE, headers = {} }: Socketed = {}): Promise<TestSocket> =>
   connectSocket(service.socketUrl + path, { headers })
 
 /** A `response.create` as the native client sends it, small. */
@@ -37,7 +37,7 @@ export const create = (text = 'hello', more: Record<string, unknown> = {}) => ({
 })
 
 /** A turn that continues `previous`, with only the new message. */
-export const following = (previous: string | null, text = 'go on', more: Record<string, unknown> = {}) =>
+export const createFollowUp = (previous: string | null, text = 'go on', more: Record<string, unknown> = {}) =>
   create(text, { previous_response_id: previous, ...more })
 
 export const prewarm = (more: Record<string, unknown> = {}) => create('warm', { generate: false, ...more })
@@ -67,7 +67,7 @@ const ENDS = new Set(['response.completed', 'response.failed', 'response.incompl
 export const getEnds = (types: readonly string[]): string[] => types.filter((type) => ENDS.has(type))
 
 /** Nothing of any turn is left, and the upstream recorded nothing odd. `upstreamSockets`: those of open sessions. */
-export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 } = {}): Promise<void> => {
+export const expectNothingLeft = async (service: SocketWorld, { upstreamSockets = 0 } = {}): Promise<void> => {
   const { bindings, upstream } = service
   const left = () => ({
     inFlight: bindings.pool.all().reduce((sum, { inFlight }) => sum + inFlight, 0),
@@ -83,23 +83,23 @@ export const expectNothingLeft = async (service: Ground, { upstreamSockets = 0 }
 }
 
 /** Closes every client and waits until the server has noticed. */
-export const leave = async (service: Ground, ...sockets: TestSocket[]): Promise<void> => {
+export const leave = async (service: SocketWorld, ...sockets: TestSocket[]): Promise<void> => {
   for (const socket of sockets) socket.terminate()
   await until(() => service.bindings.sockets.size === 0, 'the clients gone')
 }
 
 export const ACTOR: Actor = { id: 'test', method: null, address: null, at: 0 }
 
-export const write = <T>({ bindings }: Ground, work: (tx: Tx) => Sync<T>): T => commit(bindings.db, work)
+export const write = <T>({ bindings }: SocketWorld, work: (tx: Tx) => Sync<T>): T => commit(bindings.db, work)
 
 /** Makes every strategy use this account before the others. */
-export const prefer = (service: Ground, id: string): void => {
+export const prefer = (service: SocketWorld, id: string): void => {
   write(service, (tx) => tx.update(accounts).set({ routingPolicy: 'burn_first' }).where(eq(accounts.id, id)).run())
   service.bindings.pool.reload()
 }
 
 /** What every limit of the key has counted, and what is still reserved, which is nothing once all turns have ended. */
-export const getLimits = ({ bindings }: Ground, key: string) =>
+export const getLimits = ({ bindings }: SocketWorld, key: string) =>
   Object.fromEntries(
     (bindings.keys.find(key)?.limits ?? []).map(({ type, settled, reserved }) => [type, { settled, reserved }]),
   )

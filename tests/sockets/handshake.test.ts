@@ -6,12 +6,12 @@ import {
   ACTOR,
   CAPABILITY,
   expectNothingLeft,
-  type Ground,
-  ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
@@ -32,8 +32,8 @@ const refusedWith = async (handshake: Promise<TestSocket>) => {
 
 interface Refusal {
   name: string
-  prepare?: (service: Ground) => void
-  headers?: (service: Ground) => Record<string, string>
+  prepare?: (service: SocketWorld) => void
+  headers?: (service: SocketWorld) => Record<string, string>
   status: number
   code: string
 }
@@ -91,7 +91,7 @@ const refusals: Refusal[] = [
 describe('rejected before the upgrade', () => {
   for (const path of ROUTES)
     test.each(refusals)(`${path}: $name`, async ({ prepare, headers, status, code }) => {
-      await using service = ground()
+      await using service = startSocketWorld()
       prepare?.(service)
       const refusal = await refusedWith(open(service, { path, headers: headers?.(service) }))
       expect([refusal.status, refusal.code]).toEqual([status, code])
@@ -104,7 +104,7 @@ describe('rejected before the upgrade', () => {
 
 describe('426, the only way to send the native client to HTTP', () => {
   test('while the transport is http, on the native route only', async () => {
-    await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
     const refusal = await refusedWith(open(service))
     expect([refusal.status, refusal.code]).toEqual([426, 'upgrade_required'])
     const socket = await open(service, { path: PUBLIC })
@@ -112,13 +112,13 @@ describe('426, the only way to send the native client to HTTP', () => {
   })
 
   test('never for the restricted pool, which has no other transport', async () => {
-    await using service = ground({ settings: { upstreamStreamTransport: 'http' } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
     const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
     await leave(service, await open(service, { headers }))
   })
 
   test('the setting is read at each handshake', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const before = await open(service)
     service.change({ upstreamStreamTransport: 'http' })
     expect((await refusedWith(open(service))).status).toBe(426)
@@ -130,7 +130,7 @@ describe('426, the only way to send the native client to HTTP', () => {
 
 describe('the 101 response', () => {
   test.each(ROUTES)('%s: gives a request id and a turn state', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { path })
     expect(socket.opened.headers['x-request-id']).toMatch(/\S{8,}/)
     expect(socket.opened.headers['x-codex-turn-state']).toMatch(/\S{8,}/)
@@ -139,7 +139,7 @@ describe('the 101 response', () => {
   })
 
   test('returns the turn state and the request id the client sent', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const headers = { 'x-codex-turn-state': 'st0123456789abcdef.state', 'x-request-id': 'mine-1' }
     const socket = await open(service, { headers })
     expect(socket.opened.headers).toMatchObject(headers)
@@ -147,7 +147,7 @@ describe('the 101 response', () => {
   })
 
   test('two clients get separate turn states', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const sockets = [await open(service), await open(service)]
     expect(new Set(sockets.map(({ opened }) => opened.headers['x-codex-turn-state'])).size).toBe(2)
     await leave(service, ...sockets)
@@ -156,13 +156,13 @@ describe('the 101 response', () => {
 
 describe('an invalid handshake', () => {
   test.each(ROUTES)('%s: a plain GET is not found', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const response = await fetch(service.url + path)
     expect([response.status, (await response.json()).error.code]).toEqual([404, 'not_found'])
   })
 
   test.each(ROUTES)('%s: an upgrade without a Sec-WebSocket-Key is rejected', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
     const response = await fetch(service.url + path, { headers })
     expect([response.status, (await response.json()).error.code]).toEqual([400, 'bad_upgrade'])
@@ -171,7 +171,7 @@ describe('an invalid handshake', () => {
 })
 
 test('a client that closes properly gets a close frame, and is forgotten', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const socket = await open(service)
   expect(service.bindings.sockets.size).toBe(1)
   socket.close(1000, 'done')

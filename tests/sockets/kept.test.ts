@@ -7,34 +7,34 @@ import { type Fault, faults } from '../support/upstream/faults.ts'
 import {
   ACTOR,
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   prefer,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
 const LOST = [400, 'previous_response_not_found'] as const
 
-const statuses = ({ bindings }: Ground) => bindings.pool.all().map(({ state }) => state.status)
-const turnsAsked = ({ upstream }: Ground) => upstream.requests.filter(({ path }) => path.endsWith('/responses'))
+const statuses = ({ bindings }: SocketWorld) => bindings.pool.all().map(({ state }) => state.status)
+const turnsAsked = ({ upstream }: SocketWorld) => upstream.requests.filter(({ path }) => path.endsWith('/responses'))
 /** Which connection each turn came on; null over HTTP. */
-const carriers = (service: Ground) => turnsAsked(service).map(({ connection }) => connection)
+const carriers = (service: SocketWorld) => turnsAsked(service).map(({ connection }) => connection)
 /** The tokens of the handshakes, numbered as they first came. */
-const tokens = ({ upstream }: Ground) => {
+const tokens = ({ upstream }: SocketWorld) => {
   const all = upstream.handshakes.map(({ headers }) => headers.authorization)
   return all.map((token) => [...new Set(all)].indexOf(token))
 }
 
 test('idle connections are counted', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const kept = async () => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text()
     return /^sluice_kept_upstream_sockets (\d+)$/m.exec(metrics)?.[1]
@@ -53,13 +53,13 @@ test('idle connections are counted', async () => {
 
 describe('a token that is rejected on the kept connection', () => {
   /** From now on the tokens issued so far open no connection, and the next turn on an old one is rejected. */
-  const expire = ({ members }: Ground) => {
+  const expire = ({ members }: SocketWorld) => {
     members[0]?.sim.expireAccessToken()
     members[0]?.sim.next(faults.unauthorized())
   }
 
   test('is refreshed, and the turn uses a new connection; the account stays', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
     expire(service)
@@ -68,14 +68,14 @@ describe('a token that is rejected on the kept connection', () => {
     expect([tokens(service), statuses(service)]).toEqual([[0, 1], ['active']])
     expect(service.upstream.handshakes[0]?.closed).not.toBeNull()
     const id = idOf(await socket.turn(create('and again')))
-    expectCompleted(await socket.turn(following(id)))
+    expectCompleted(await socket.turn(createFollowUp(id)))
     expect(carriers(service)).toEqual([1, 1, 2, 2, 2])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('is refreshed once for all sockets of the account', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const [one, other] = [await open(service), await open(service)]
     for (const socket of [one, other]) expectCompleted(await socket.turn(create()))
     expire(service)
@@ -89,11 +89,11 @@ describe('a token that is rejected on the kept connection', () => {
   })
 
   test('under a continuing turn is refreshed too: a full resend is requested, and served over a new connection', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     expire(service)
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(carriers(service)).toEqual([1, 1, 2])
     expect([tokens(service), statuses(service)]).toEqual([[0, 1], ['active']])
@@ -107,16 +107,16 @@ test('usage from a handshake is reported once: turns on its connection do not re
   const usage = (usedPercent: number) => ({
     primary: { usedPercent, windowMinutes: 300, resetAt: Date.now() + 3_600_000 },
   })
-  await using service = ground({ accounts: [{ usage: usage(10) }] })
+  await using service = startSocketWorld({ accounts: [{ usage: usage(10) }] })
   const [account] = service.bindings.pool.all()
   const socket = await open(service)
   const id = idOf(await socket.turn(create()))
   expect(account?.usage?.windows.fiveHour?.usedPercent).toBe(10)
   service.members[0]?.sim.setUsage(usage(97))
   service.members[0]?.sim.next({ rateLimitsEvent: true })
-  const next = idOf(await socket.turn(following(id)))
+  const next = idOf(await socket.turn(createFollowUp(id)))
   account!.rateSeenAt = 0 // the same numbers are checked again after a while
-  expectCompleted(await socket.turn(following(next)))
+  expectCompleted(await socket.turn(createFollowUp(next)))
   expect(account?.usage?.windows.fiveHour?.usedPercent).toBe(97)
   expect(service.upstream.handshakes).toHaveLength(1)
   await leave(service, socket)
@@ -136,7 +136,7 @@ describe('a connection that the upstream calls too old', () => {
   }
 
   test('is replaced, unnoticed, and the account is not charged', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
     service.members[0]?.sim.next(tooOld)
@@ -148,11 +148,11 @@ describe('a connection that the upstream calls too old', () => {
   })
 
   test('loses what was to continue there', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next(tooOld)
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(carriers(service)).toEqual([1, 1, 2])
     await leave(service, socket)
@@ -169,12 +169,12 @@ describe('a continuing turn that another account could serve', () => {
     ['the workspace was deleted', faults.deactivatedWorkspace()],
   ]
   test.each(failures)('%s: a full resend is requested, and served', async (_name, fault) => {
-    await using service = ground({ accounts: 2 })
+    await using service = startSocketWorld({ accounts: 2 })
     prefer(service, service.members[0]!.id) // there are two
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.always({ ...fault, on: 'responses' })
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([...LOST])
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     expectCompleted(await socket.turn(create('everything')))
     expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
     await leave(service, socket)
@@ -182,12 +182,12 @@ describe('a continuing turn that another account could serve', () => {
   })
 
   test('but not one that no account would accept: that error is returned, and the connection stays', async () => {
-    await using service = ground({ accounts: 2 })
+    await using service = startSocketWorld({ accounts: 2 })
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     for (const { sim } of service.members) sim.next(faults.invalidValue())
-    expect(getRefusal(await socket.turn(following(id)))).toEqual([400, 'invalid_value'])
-    expectCompleted(await socket.turn(following(id)))
+    expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([400, 'invalid_value'])
+    expectCompleted(await socket.turn(createFollowUp(id)))
     expect(service.upstream.handshakes).toHaveLength(1)
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -195,28 +195,28 @@ describe('a continuing turn that another account could serve', () => {
 })
 
 test('a handshake rejected for one client does not affect another client’s open connection', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const [holder, newcomer] = [await open(service), await open(service)]
   const id = idOf(await holder.turn(create()))
   service.members[0]?.sim.next({ ...faults.forbiddenHtml(), on: 'handshake' })
   expectCompleted(await newcomer.turn(create()))
-  const events = await holder.turn(following(id))
+  const events = await holder.turn(createFollowUp(id))
   expectCompleted(events)
-  expectCompleted(await holder.turn(following(idOf(events))))
+  expectCompleted(await holder.turn(createFollowUp(idOf(events))))
   expectCompleted(await newcomer.turn(create('still by HTTP')))
   expect(carriers(service)).toEqual([1, null, 1, 1, null])
   await leave(service, holder, newcomer)
   await expectNothingLeft(service)
 })
 
-const ends: [name: string, end: (service: Ground, id: string) => unknown][] = [
+const ends: [name: string, end: (service: SocketWorld, id: string) => unknown][] = [
   ['is paused', (service, id) => write(service, (tx) => pauseAccount(tx, id, ACTOR))],
   ['is deleted', (service, id) => write(service, (tx) => deleteAccount(tx, id, ACTOR))],
 ]
 
 describe('when an account', () => {
   const begun = async () => {
-    const service = ground({ accounts: 2 })
+    const service = startSocketWorld({ accounts: 2 })
     prefer(service, service.members[0]!.id)
     return { service, socket: await open(service), [Symbol.asyncDispose]: () => service.stop() }
   }
@@ -253,7 +253,7 @@ describe('when an account', () => {
   )
 
   test('is exhausted, another client’s open connection there stays for later', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const [idle, busy] = [await open(service), await open(service)]
     expectCompleted(await idle.turn(create()))
     service.members[0]?.sim.next(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
@@ -268,7 +268,7 @@ describe('when an account', () => {
 })
 
 test('the turn state of a handshake does not return a conversation from where it has moved', async () => {
-  await using service = ground({ accounts: 2 })
+  await using service = startSocketWorld({ accounts: 2 })
   const [first, second] = [service.members[0]!, service.members[1]!]
   prefer(service, first.id)
   const thread = { 'session-id': 'thread-1' }
@@ -296,7 +296,7 @@ describe('connections that failed unnoticed charge no account', () => {
   }
   for (const [how, fault] of Object.entries(ways))
     test(how, async () => {
-      await using service = ground()
+      await using service = startSocketWorld()
       const threads = []
       for (let n = 0; n < 3; n++) {
         const socket = await open(service)
@@ -304,7 +304,7 @@ describe('connections that failed unnoticed charge no account', () => {
       }
       for (const { socket, id } of threads) {
         service.members[0]?.sim.next(fault)
-        const end = (await socket.turn(following(id))).at(-1)
+        const end = (await socket.turn(createFollowUp(id))).at(-1)
         expect(['error', 'response.failed']).toContain(String(end?.type))
       }
       expect(service.bindings.pool.all().map(({ health }) => health.errors)).toEqual([0])

@@ -6,12 +6,12 @@ import type { UpstreamSocket } from '../../src/upstream/socket.ts'
 import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
 import { answers } from '../support/upstream/script.ts'
 import { create, getEnds, getTypes } from './ground.ts'
-import { type Pretended, pretendSocket } from './pretend.ts'
+import { createFakeSocket, type FakeSocket } from './pretend.ts'
 
 const MINUTE_MS = 60_000
 
 /** Ends the session as the runtime does when the connection is closed. */
-const over = async (app: TestApp, { session }: Pretended): Promise<void> => {
+const over = async (app: TestApp, { session }: FakeSocket): Promise<void> => {
   session.closed()
   await expectNothingLeft(app)
   expect(app.bindings.sockets.size).toBe(0)
@@ -20,7 +20,7 @@ const over = async (app: TestApp, { session }: Pretended): Promise<void> => {
 describe('an idle socket', () => {
   test('is closed with 1001 after 60 minutes, and not before', async () => {
     const app = testApp()
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     await app.clock.advance('59m')
     expect(socket.closed).toBeNull()
     await app.clock.advance('61s')
@@ -31,7 +31,7 @@ describe('an idle socket', () => {
 
   test('that ever sent a frame over 4 MiB is closed after 2 minutes, because the runtime keeps its buffer', async () => {
     const app = testApp()
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.say(create('x'.repeat(5 * 1024 * 1024)))
     await app.clock.advance('1s')
     socket.say(create())
@@ -46,7 +46,7 @@ describe('an idle socket', () => {
 
   test('is not closed while a client is still sending its next frame, and is once that client is idle again', async () => {
     const app = testApp()
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.isUploading = true
     await app.clock.advance('65m')
     expect([socket.closed, socket.pings]).toEqual([null, 1])
@@ -64,7 +64,7 @@ describe('an idle socket', () => {
 
   test('is not closed for a client that sent a rejected frame', async () => {
     const app = testApp()
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     await app.clock.advance('10m')
     socket.say({ type: 'unknown', text: 'x'.repeat(5 * 1024 * 1024) })
     await app.clock.advance('1m')
@@ -76,7 +76,7 @@ describe('an idle socket', () => {
 
   test('is idle since its last turn ended, however long that took', async () => {
     const app = testApp({ settings: { firstEventTimeoutSeconds: 600, commitTimeoutSeconds: 600 } })
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     await app.clock.advance('50m')
     app.members[0]?.sim.next({ dripMs: MINUTE_MS })
     socket.say(create())
@@ -96,7 +96,7 @@ describe('silence within a turn', () => {
   const silent = async (isNative: boolean) => {
     const app = testApp()
     app.members[0]?.sim.next({ silence: { afterEvents: 4 } })
-    const socket = pretendSocket(app, { isNative })
+    const socket = createFakeSocket(app, { isNative })
     socket.say(create())
     await app.clock.advance('1s')
     const seen = socket.frames.length
@@ -138,7 +138,7 @@ describe('silence within a turn', () => {
   test('keepalives are sent before the first event, too', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ delayHeadersMs: 30_000 })
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.say(create())
     await app.clock.advance('9s')
     expect(getTypes(socket.frames)).toEqual(['codex.keepalive'])
@@ -149,7 +149,7 @@ describe('silence within a turn', () => {
 
   test('none is sent between turns', async () => {
     const app = testApp()
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.say(create())
     await app.clock.advance('1s')
     const seen = socket.frames.length
@@ -176,7 +176,7 @@ describe('a client that does not read', () => {
   test('pauses the upstream until it reads again', async () => {
     const app = testApp()
     app.upstream.script(() => LONG)
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.takes = 'queues'
     socket.say(create())
     await app.clock.advance('1s')
@@ -193,7 +193,7 @@ describe('a client that does not read', () => {
   test('for 30 s is closed with 1013, and its turn is cancelled', async () => {
     const app = testApp()
     app.upstream.script(() => LONG)
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.takes = 'queues'
     socket.say(create())
     await app.clock.advance('29s')
@@ -209,7 +209,7 @@ describe('a client that does not read', () => {
   test('but reads now and then is not closed', async () => {
     const app = testApp()
     app.upstream.script(() => answers.bulk(20, 1000, { dripMs: 100 }))
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.takes = 'queues'
     socket.say(create())
     for (let sips = 0; sips < 60 && getEnds(getTypes(socket.frames)).length === 0; sips++) {
@@ -226,7 +226,7 @@ describe('a client that does not read', () => {
   test('and whose frame was dropped is closed immediately, so that a gap is always noticed', async () => {
     const app = testApp()
     app.members[0]?.sim.next({ dripMs: 1000 })
-    const socket = pretendSocket(app)
+    const socket = createFakeSocket(app)
     socket.say(create('one'))
     socket.say(create('two'))
     await app.clock.advance('3500ms')

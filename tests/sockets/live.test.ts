@@ -9,7 +9,7 @@ import { AppError } from '../../src/errors.ts'
 import type { LiveOptions } from '../support/live.ts'
 import { connectSocket, SocketRefused, type TestSocket } from '../support/socket-client.ts'
 import { until } from '../support/until.ts'
-import { CAPABILITY, expectNothingLeft, type Ground, ground, write } from './ground.ts'
+import { CAPABILITY, expectNothingLeft, type SocketWorld, startSocketWorld, write } from './ground.ts'
 
 const PATHS: Record<string, (id: string) => string> = {
   native: (id) => `/backend-api/codex/${id}`,
@@ -30,7 +30,7 @@ interface Joining {
 
 /** A service with a key and a call that the key has created. */
 const calling = async (options: LiveOptions = {}) => {
-  const service = ground(options)
+  const service = startSocketWorld(options)
   const { key, row } = service.key()
   const bearer = { authorization: `Bearer ${key}`, 'user-agent': 'test' }
   const create = async (): Promise<string> => {
@@ -62,8 +62,8 @@ const refusedWith = async (handshake: Promise<TestSocket>) => {
   const { status, code } = await refusal(handshake)
   return [status, code]
 }
-const sidebandRows = (service: Ground) => service.rows().filter(({ transport }) => transport === 'websocket')
-const ended = (service: Ground, rows = 1) => until(() => sidebandRows(service).length === rows, 'the log row')
+const sidebandRows = (service: SocketWorld) => service.rows().filter(({ transport }) => transport === 'websocket')
+const ended = (service: SocketWorld, rows = 1) => until(() => sidebandRows(service).length === rows, 'the log row')
 const text = (size: number) => 'x'.repeat(size)
 const MIB = 1024 * 1024
 
@@ -510,7 +510,7 @@ describe('large frames', () => {
 describe('back-pressure', () => {
   const FRAMES = 64
   /** In this time everything would have been taken, were it not held back. */
-  const roundTrips = async (service: Ground) => {
+  const roundTrips = async (service: SocketWorld) => {
     for (let n = 0; n < 200; n++) await (await fetch(`${service.url}/health`)).text()
   }
 

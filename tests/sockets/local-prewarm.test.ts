@@ -4,21 +4,21 @@ import { HEALTHY } from '../../src/model/accounts/account-health.ts'
 import { until } from '../support/until.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prewarm,
+  startSocketWorld,
 } from './ground.ts'
 
 const local = async (path = NATIVE, accounts = 1) => {
-  const service = ground({ accounts })
+  const service = startSocketWorld({ accounts })
   const socket = await open(service, { path, headers: { 'session-id': 'thread-1' } })
   service.change({ upstreamStreamTransport: 'http' })
   return { service, socket, [Symbol.asyncDispose]: () => service.stop() }
@@ -55,7 +55,7 @@ test('is not an attempt, belongs to no account, and makes none the owner of the 
 })
 
 test('one sent upstream is an attempt like any other', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   expectCompleted(await socket.turn(prewarm()))
   expect(service.rows()).toMatchObject([{ kind: 'prewarm', accountId: service.members[0]?.id, attempts: 1 }])
@@ -69,7 +69,7 @@ test('of a public client with its input as a text keeps that text', async () => 
   const { service, socket } = session
   const warm = await socket.turn(prewarm({ input: 'what it begins with' }))
   expectCompleted(warm)
-  expectCompleted(await socket.turn(following(idOf(warm), 'go')))
+  expectCompleted(await socket.turn(createFollowUp(idOf(warm), 'go')))
   const { input } = service.upstream.requests[0]!.body as { input: { content: { text: string }[] }[] } // as: what was sent
   expect(input.map(({ content }) => content[0]?.text)).toEqual(['what it begins with', 'go'])
   await leave(service, socket)
@@ -88,7 +88,7 @@ test('of a public client keeps its system messages, however the next turn is wri
   ]) {
     const warm = await socket.turn(prewarm({ instructions: undefined, input }))
     expectCompleted(warm)
-    expectCompleted(await socket.turn(following(idOf(warm), '', { instructions: undefined, ...next })))
+    expectCompleted(await socket.turn(createFollowUp(idOf(warm), '', { instructions: undefined, ...next })))
     const said = { role: 'developer', content: [{ type: 'input_text', text: 'You are a pirate.' }] }
     const sent = service.upstream.requests.at(-1)?.body as Record<string, unknown> // as: what was sent
     expect([sent.instructions, sent.input]).toEqual([undefined, [said, ...go]])
@@ -105,7 +105,7 @@ test.each([NATIVE, PUBLIC])('%s: prewarms that continue each other are kept up t
   expectCompleted(first)
   const second = await socket.turn({ ...half, previous_response_id: idOf(first) })
   expectCompleted(second)
-  expect(getRefusal(await socket.turn(following(idOf(second))))).toEqual([400, 'previous_response_not_found'])
+  expect(getRefusal(await socket.turn(createFollowUp(idOf(second))))).toEqual([400, 'previous_response_not_found'])
   expect(service.upstream.requests).toEqual([])
   await leave(service, socket)
   await expectNothingLeft(service)
@@ -117,7 +117,7 @@ test.each([NATIVE, PUBLIC])('%s: a stored prewarm counts among the bodies in fli
   const warm = await socket.turn(prewarm({ input: [{ role: 'user', content: 'w'.repeat(600_000) }] }))
   expectCompleted(warm)
   service.members[0]?.sim.next({ delayFirstEventMs: 20 })
-  const turn = socket.turn(following(idOf(warm)))
+  const turn = socket.turn(createFollowUp(idOf(warm)))
   await until(() => service.upstream.requests.length === 1, 'the turn upstream')
   expect(service.bindings.bodies.heldBytes).toBeGreaterThan(600_000)
   expectCompleted(await turn)
@@ -134,7 +134,7 @@ test.each([NATIVE, PUBLIC])('keeps its tools as they were written: %s', async (p
     '{"type": "additional_tools", "role": "developer", "tools": [{"type": "custom", "name": "x", "b": {}, "2": {}, "1": 1e400}]}'
   const warm = await socket.turn(JSON.stringify(prewarm({ input: ['TOOLS'] })).replace('"TOOLS"', ` ${tools} `))
   expectCompleted(warm)
-  expectCompleted(await socket.turn(following(idOf(warm), 'go', lite)))
+  expectCompleted(await socket.turn(createFollowUp(idOf(warm), 'go', lite)))
   const { bodyText } = service.upstream.requests[0]!
   expect(bodyText).toContain(tools)
   expect(JSON.parse(bodyText).input).toMatchObject([{ type: 'additional_tools' }, { role: 'user' }])

@@ -7,16 +7,16 @@ import { codexBody, parseEvents } from '../support/app.ts'
 import {
   ACTOR,
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
   getRefusal,
-  ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prefer,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
@@ -31,7 +31,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
   ]
   test.each(said)('can send %s, as over HTTP', async (written) => {
     const members: Record<string, unknown> = JSON.parse(written)
-    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
     const body = JSON.stringify(codexBody('hello', members))
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
     const events = parseEvents(await response.text())
@@ -46,7 +46,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
   })
 
   test('is rejected without leaving a connection behind if its body nests too deep to become a frame', async () => {
-    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
     const deep = `${'['.repeat(1500)}${']'.repeat(1500)}`
     const body = `{"generate":true,"deep":${deep},${JSON.stringify(codexBody()).slice(1)}`
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
@@ -57,7 +57,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
 })
 
 test('a native frame that asks to be stored is not stored', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   const socket = await open(service)
   expectCompleted(await socket.turn(create('hello', { store: true, stream: false })))
   expect(service.upstream.requests[0]?.body).toMatchObject({ store: false, stream: true })
@@ -71,7 +71,7 @@ describe('a capability required by a frame', () => {
 
   for (const path of [NATIVE, PUBLIC])
     test.each(NAMES)(`${path}: by the name %s, restricts the socket and is not sent upstream`, async (name) => {
-      await using service = ground({ accounts: 2 })
+      await using service = startSocketWorld({ accounts: 2 })
       prefer(service, service.members[0]!.id) // there are two
       const authorised = service.members[1]!
       write(service, (tx) =>
@@ -91,7 +91,7 @@ describe('a capability required by a frame', () => {
     })
 
   test.each([NATIVE, PUBLIC])('%s: of duplicate metadata neither is used', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
     const asked = JSON.stringify(create('x', { client_metadata: {} }))
     const twice = `{"client_metadata":{"${NAMES[0]}":"trusted_cyber"},${asked.slice(1)}`
@@ -103,7 +103,7 @@ describe('a capability required by a frame', () => {
   })
 
   test('nor is a duplicate model, in any spelling', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const key = service.key({ allowedModels: ['gpt-5.5'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
     for (const name of ['model', 'm\\u006fdel'])
@@ -117,7 +117,7 @@ describe('a capability required by a frame', () => {
   })
 
   test.each(NAMES)('by the name %s, needs a key and a known value', async (name) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const anonymous = await open(service)
     expect(getRefusal(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
     const known = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
@@ -133,11 +133,14 @@ describe('an invalid frame', () => {
   test.each([NATIVE, PUBLIC])(
     '%s: leaves one row in the log, as a request does; one answered by asking for a full resend leaves none',
     async (path) => {
-      await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+      await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
       const key = service.key()
       const socket = await open(service, { path, headers: { authorization: `Bearer ${key.key}` } })
       expect(getRefusal(await socket.turn(create('x', { model: undefined })))).toEqual([400, 'invalid_request_error'])
-      expect(getRefusal(await socket.turn(following('resp_of_nobody')))).toEqual([400, 'previous_response_not_found'])
+      expect(getRefusal(await socket.turn(createFollowUp('resp_of_nobody')))).toEqual([
+        400,
+        'previous_response_not_found',
+      ])
       expectCompleted(await socket.turn(create()))
       expect(service.rows()).toMatchObject([
         { ...refused, route: path, keyId: key.row.id, model: null, errorCode: 'invalid_request_error' },
@@ -149,7 +152,7 @@ describe('an invalid frame', () => {
   )
 
   test('leaves none once its key was deleted', async () => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
     const key = service.key()
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
     write(service, (tx) => deleteKey(tx, key.row.id, { scope: 'all', actor: ACTOR }))

@@ -8,16 +8,16 @@ import { answers } from '../support/upstream/script.ts'
 import {
   create,
   expectNothingLeft,
-  type Ground,
   getEnds,
   getLimits,
   getTypes,
-  ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prefer,
+  type SocketWorld,
+  startSocketWorld,
 } from './ground.ts'
 
 type Transport = 'http' | 'websocket'
@@ -50,7 +50,7 @@ const OUTPUT_TOKENS = 20
 const USAGE = { usage: { inputTokens: INPUT_TOKENS, outputTokens: OUTPUT_TOKENS } }
 const BROKEN = { code: 'server_error', message: 'It broke.' }
 
-const askOverHttp = (service: Ground, path: string, key: string): Asked => {
+const askOverHttp = (service: SocketWorld, path: string, key: string): Asked => {
   const client = new AbortController()
   const { type: _, ...body } = create()
   const ask = async (): Promise<Outcome> => {
@@ -82,7 +82,7 @@ const askOnSocket = (socket: TestSocket): Asked => {
 const refused = (status: number, code: string): Outcome => ({ refusal: { status, code }, types: [], last: {} })
 
 /** An open native socket uses HTTP upstream when the setting changes; a new one would be rejected. */
-const start = async ({ path, downstream, upstream }: Pairing, service: Ground, key: string): Promise<Asked> => {
+const start = async ({ path, downstream, upstream }: Pairing, service: SocketWorld, key: string): Promise<Asked> => {
   const headers = { authorization: `Bearer ${key}` }
   const socket = downstream === 'websocket' ? await open(service, { path, headers }) : null
   service.change({ upstreamStreamTransport: upstream })
@@ -91,14 +91,14 @@ const start = async ({ path, downstream, upstream }: Pairing, service: Ground, k
 
 interface Stage {
   pairing: Pairing
-  service: Ground
+  service: SocketWorld
   key: string
   asked: Asked
 }
 
 /** Two accounts, of which the first is always used before the second. */
 const stage = async (pairing: Pairing, getFaults: { first?: Fault; second?: Fault } = {}) => {
-  const service = ground({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+  const service = startSocketWorld({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   const [first, second] = service.members
   prefer(service, first!.id) // there are two
   if (getFaults.first) first!.sim.always(getFaults.first)

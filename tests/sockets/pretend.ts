@@ -7,7 +7,7 @@ import type { TestApp } from '../support/app.ts'
 import type { Closed, SocketEvent } from '../support/socket-client.ts'
 import { NATIVE, PUBLIC } from './ground.ts'
 
-export interface Pretended {
+export interface FakeSocket {
   session: SocketSession
   /** Everything that was taken. */
   frames: SocketEvent[]
@@ -26,7 +26,7 @@ export interface Pretended {
 }
 
 /** An open session of the app, as the server would have created it. */
-export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended => {
+export const createFakeSocket = (app: TestApp, { isNative = true } = {}): FakeSocket => {
   const { bindings: env } = app
   const session = new SocketSession({
     env,
@@ -49,7 +49,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
     contract: (client: Client, model: string | null) =>
       (isNative ? nativeFrames : publicFrames)(contractOptions(env, client, model)),
   })
-  const pretended: Pretended = {
+  const pretended: FakeSocket = {
     session,
     frames: [],
     pings: 0,
@@ -69,7 +69,7 @@ export const pretendSocket = (app: TestApp, { isNative = true } = {}): Pretended
 }
 
 /** The part of the runtime's socket that sessions use. */
-const getSocket = (pretended: Pretended): Bun.ServerWebSocket<SocketSession> => {
+const getSocket = (pretended: FakeSocket): Bun.ServerWebSocket<SocketSession> => {
   const socket: Partial<Bun.ServerWebSocket<SocketSession>> = {
     cork: (write) => write(socket as Bun.ServerWebSocket<SocketSession>), // as: below
     send: (text) => {

@@ -13,14 +13,14 @@ import {
   create,
   expectCompleted,
   expectNothingLeft,
-  type Ground,
   getLimits,
   getRefusal,
-  ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from './ground.ts'
 
@@ -30,7 +30,7 @@ const DOING = { scope: 'all' as const, actor: ACTOR, random: systemRandom }
 interface Change {
   name: string
   /** Between two turns. Returns how to undo it, if possible. */
-  change: (service: Ground, keyId: string) => (() => void) | null
+  change: (service: SocketWorld, keyId: string) => (() => void) | null
   status: number
   code: string | Record<string, string>
 }
@@ -101,7 +101,7 @@ const changes: Change[] = [
 describe('between two turns', () => {
   for (const path of ROUTES)
     test.each(changes)(`${path}: $name`, async ({ change, status, code }) => {
-      await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+      await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
       const { key, row } = service.key()
       const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
       expectCompleted(await socket.turn(create()))
@@ -118,7 +118,7 @@ describe('between two turns', () => {
     })
 
   test.each(ROUTES)('%s: key authentication is switched on', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const { key } = service.key()
     const stranger = await open(service, { path })
     const holder = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
@@ -134,7 +134,7 @@ describe('between two turns', () => {
 })
 
 test('a running turn is not affected by changes since it began, the waiting one is', async () => {
-  await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+  await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
   const { key, row } = service.key()
   service.members[0]?.sim.next({ dripMs: 5 })
   const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
@@ -152,7 +152,7 @@ describe('limits', () => {
   const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 2, modelFilter: '' }] as const
 
   test.each(ROUTES)('%s: used up on the socket, with a retry time', async (path) => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
     const { key } = service.key({ limits: [...limits] })
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
     for (let turn = 0; turn < 2; turn++) expectCompleted(await socket.turn(create()))
@@ -171,7 +171,7 @@ describe('limits', () => {
   })
 
   test('a prewarm does not count', async () => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
     const { key } = service.key({ limits: [...limits] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
     for (let turn = 0; turn < 4; turn++) expectCompleted(await socket.turn(create('warm', { generate: false })))
@@ -181,7 +181,7 @@ describe('limits', () => {
 })
 
 test('enforced values are inserted into native frames, and into public ones', async () => {
-  await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+  await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
   const { key } = service.key({ enforcedReasoningEffort: 'high' })
   for (const path of ROUTES) {
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
@@ -196,7 +196,7 @@ describe('while keys are optional', () => {
   const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' }] as const
 
   test.each(ROUTES)('%s: a presented key applies to each turn of a socket', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const { key, row } = service.key({ limits: [...limits], enforcedReasoningEffort: 'high' })
     const socket = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
     expectCompleted(await socket.turn(create()))
@@ -210,7 +210,7 @@ describe('while keys are optional', () => {
   })
 
   test.each(ROUTES)('%s: any other string is served and logged as an unrecognized key', async (path) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { path, headers: { authorization: 'Bearer sk-of-something-else' } })
     expectCompleted(await socket.turn(create()))
     expect(service.rows()).toMatchObject([{ keyId: null, unrecognizedKey: true }])
@@ -219,13 +219,13 @@ describe('while keys are optional', () => {
 })
 
 describe('rejected clients are logged', () => {
-  const rejected = ({ bindings }: Ground) => {
+  const rejected = ({ bindings }: SocketWorld) => {
     bindings.ledger.flush()
     return bindings.db.select().from(rejectedClients).orderBy(rejectedClients.id).all()
   }
 
   test.each(ROUTES)('%s: at the handshake and at a turn', async (path) => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
     await open(service, { path, headers: { authorization: 'Bearer sk-clb-of-nobody-at-all' } }).catch(() => {})
     expect(rejected(service)).toMatchObject([{ reason: 'unknown_key', keyStart: 'sk-clb-o', route: path, count: 1 }])
     const { key, row } = service.key({ allowedModels: ['gpt-5.5'] })
@@ -242,7 +242,7 @@ describe('rejected clients are logged', () => {
   })
 
   test('not errors of Sluice itself', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     service.bindings.lifecycle.maxTurns = 0
     expect(getRefusal(await socket.turn(create()))).toEqual([503, 'busy'])

@@ -1,26 +1,26 @@
 /** Frames that are too large, and clients that read slowly: nothing is lost, and memory is bounded. */
 import { describe, expect, test } from 'bun:test'
 import type { SocketEvent } from '../support/socket-client.ts'
-import { until, untilStill } from '../support/until.ts'
+import { until, untilUnchanged } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
   getRefusal,
   getTypes,
-  ground,
   idOf,
   leave,
   open,
+  startSocketWorld,
 } from './ground.ts'
 
 const MIB = 1024 * 1024
 
 describe('large frames', () => {
   test('between 16 and 128 MiB are sent upstream by HTTP, whatever the setting', async () => {
-    await using service = ground({ settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     const text = 'x'.repeat(17 * MIB)
@@ -28,29 +28,29 @@ describe('large frames', () => {
     expectCompleted(large)
     expect(service.rows().map(({ upstreamTransport }) => upstreamTransport)).toEqual(['websocket', 'http'])
     expect(service.upstream.requests[1]?.bodyText.length).toBeGreaterThan(17 * MIB)
-    expect(getRefusal(await socket.turn(following(idOf(large))))).toEqual([400, 'previous_response_not_found'])
-    expectCompleted(await socket.turn(following(id)))
+    expect(getRefusal(await socket.turn(createFollowUp(idOf(large))))).toEqual([400, 'previous_response_not_found'])
+    expectCompleted(await socket.turn(createFollowUp(id)))
     expect(service.upstream.handshakes).toHaveLength(1)
     await leave(service, socket)
     await expectNothingLeft(service)
   }, 120_000)
 
   test('above 16 MiB that continue a response are requested in full immediately: nothing is sent upstream, nothing fails', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
-    expect(getRefusal(await socket.turn(following(id, 'x'.repeat(17 * MIB))))).toEqual([
+    expect(getRefusal(await socket.turn(createFollowUp(id, 'x'.repeat(17 * MIB))))).toEqual([
       400,
       'previous_response_not_found',
     ])
     expect(service.rows()).toMatchObject([{ status: 'ok' }])
-    expectCompleted(await socket.turn(following(id)))
+    expectCompleted(await socket.turn(createFollowUp(id)))
     await leave(service, socket)
     await expectNothingLeft(service)
   }, 120_000)
 
   test('above 128 MiB closes with 1009', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     socket.send('x'.repeat(128 * MIB + 1))
     expect((await socket.closed).code).toBe(1009)
@@ -59,7 +59,7 @@ describe('large frames', () => {
   }, 120_000)
 
   test('of very many values are rejected without being parsed, and the socket stays open', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service)
     const crowded = `{"type":"response.create","model":"gpt-5.5","input":[${'{},'.repeat(600_000)}{}]}`
     expect(getRefusal(await socket.turn(crowded))).toEqual([400, 'invalid_request_error'])
@@ -70,7 +70,7 @@ describe('large frames', () => {
   }, 120_000)
 
   test('together over the budget: busy, the socket stays open, and room becomes free again', async () => {
-    await using service = ground({ settings: { inFlightBodyMiB: 16 } })
+    await using service = startSocketWorld({ settings: { inFlightBodyMiB: 16 } })
     // On a slow machine the second frame would be seen while it arrives, which ends its socket (arriving-frames.test.ts).
     service.bindings.arrivingFrames.watch = () => ({ delivered: () => {}, control: () => {}, stop: () => {} })
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
@@ -91,7 +91,7 @@ describe('large frames', () => {
 describe('a client that stops reading for a while', () => {
   for (const upstreamStreamTransport of ['http', 'websocket'] as const)
     test(`gets everything, in order, and is not buffered for (${upstreamStreamTransport} upstream)`, async () => {
-      await using service = ground()
+      await using service = startSocketWorld()
       const COUNT = 4000
       const BYTES = 16 * 1024
       service.upstream.script(() => answers.bulk(COUNT, BYTES, { perChunk: 8 }))
@@ -101,7 +101,7 @@ describe('a client that stops reading for a while', () => {
       await socket.next(({ type }) => type === 'response.output_text.delta')
       socket.pause()
       const sent = () => service.upstream.requests[0]?.eventsSent ?? 0
-      await untilStill(sent)
+      await untilUnchanged(sent)
       // Ours, theirs and the kernel's buffers hold the rest: far less than the answer.
       expect(sent()).toBeLessThan((COUNT * 3) / 4)
       socket.resume()
@@ -114,13 +114,13 @@ describe('a client that stops reading for a while', () => {
     }, 120_000)
 
   test('and disconnects instead of reading on: the upstream is released', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.upstream.script(() => answers.bulk(4000, 16 * 1024, { perChunk: 8 }))
     const socket = await open(service)
     socket.send(create())
     await socket.next(({ type }) => type === 'response.output_text.delta')
     socket.pause()
-    await untilStill(() => service.upstream.requests[0]?.eventsSent ?? 0)
+    await untilUnchanged(() => service.upstream.requests[0]?.eventsSent ?? 0)
     await leave(service, socket)
     await expectNothingLeft(service)
     expect(service.rows()).toMatchObject([{ status: 'cancelled' }])

@@ -10,25 +10,25 @@ import { createSource } from '../support/source/app.ts'
 import { faults } from '../support/upstream/faults.ts'
 import {
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prewarm,
+  type SocketWorld,
+  startSocketWorld,
 } from './ground.ts'
 
 const MODEL = 'llama-4'
 const THREAD = { 'session-id': 'one', 'thread-id': 'one' }
 
 /** A source on a port of its own. */
-const withSource = (service: Ground, models: string[]) => {
+const withSource = (service: SocketWorld, models: string[]) => {
   const source = createSource({ key: null, models })
   const server = source.listen()
   const { id } = addSource(service, { baseUrl: `${server.url.origin}/v1`, apiKey: null, models })
@@ -40,7 +40,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
     ['a turn', create('hello', { model: MODEL })],
     ['a prewarm', prewarm({ model: MODEL })],
   ])('%s for a source model gets a 503, and nothing is logged or called', async (_what, frame) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     await using sourced = withSource(service, [MODEL])
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(frame))).toEqual([503, 'model_source_requires_http_transport'])
@@ -53,7 +53,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
 })
 
 test('the next handshake of this conversation gets 426, those of others do not', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   await using _sourced = withSource(service, [MODEL])
   const socket = await open(service, { headers: THREAD })
   await socket.turn(create('hello', { model: MODEL }))
@@ -66,7 +66,7 @@ test('the next handshake of this conversation gets 426, those of others do not',
 })
 
 test('a key limited to sources gets the same for a model that accounts offer too', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   await using sourced = withSource(service, ['gpt-5.5'])
   const { key } = service.key({ assignedSourceIds: [sourced.id] })
   const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
@@ -75,7 +75,7 @@ test('a key limited to sources gets the same for a model that accounts offer too
 })
 
 test('overflow is served over the socket, and the conversation continues with its whole text', async () => {
-  await using service = ground()
+  await using service = startSocketWorld()
   await using sourced = withSource(service, ['gpt-5.5'])
   const { db, clock } = service.bindings
   fetchCatalogs({ db, clock, members: service.members })
@@ -90,7 +90,7 @@ test('overflow is served over the socket, and the conversation continues with it
   expect(sourced.source.last('/responses')?.body).toMatchObject({ model: 'gpt-5.5', stream: true })
   for (const name of ['type', 'generate', 'include'])
     expect(sourced.source.last('/responses')?.body).not.toHaveProperty(name)
-  expect(getRefusal(await socket.turn(following(idOf(events))))).toEqual([400, 'previous_response_not_found'])
+  expect(getRefusal(await socket.turn(createFollowUp(idOf(events))))).toEqual([400, 'previous_response_not_found'])
   expectCompleted(await socket.turn(create('second, and all that was said')))
   expect(service.rows().map(({ overflow, transport }) => [overflow, transport])).toEqual([
     [false, 'websocket'],

@@ -9,7 +9,7 @@ import type { LiveOptions } from '../support/live.ts'
 import { SEED } from '../support/property.ts'
 import { endsTurn, type SocketEvent } from '../support/socket-client.ts'
 import { until } from '../support/until.ts'
-import { type Ground, ground } from './ground.ts'
+import { type SocketWorld, startSocketWorld } from './ground.ts'
 
 export const ACCOUNTS = 6
 
@@ -22,14 +22,14 @@ const LIMITS = (['requests', 'total_tokens', 'cost_usd'] as const).map((limitTyp
 }))
 
 export interface Trial {
-  service: Ground
+  service: SocketWorld
   /** For the only key, which has limits of several kinds. */
   authorization: string
 }
 
 /** Time limits are short, so that an upstream that falls silent costs a second and not minutes. */
 export const startTrial = ({ settings, ...options }: LiveOptions = {}): Trial => {
-  const service = ground({
+  const service = startSocketWorld({
     accounts: ACCOUNTS,
     settings: {
       proxyAccountStreamLimit: 0,
@@ -51,7 +51,7 @@ export const getSize = (variable: string, usual: number): number => {
 }
 
 /** Prints how to repeat the run when it fails. Plans repeat exactly; the timing on the wire does not. */
-export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => {
+export const withSeedInError = async (run: () => Promise<void>): Promise<void> => {
   try {
     await run()
   } catch (err) {
@@ -61,7 +61,7 @@ export const withSeedNamed = async (run: () => Promise<void>): Promise<void> => 
 }
 
 /** Ends every block and error state, as a long wait would. Throws if an account needs sign-in without cause. */
-export const revive = ({ bindings, members, upstream }: Ground): void => {
+export const clearAccountBlocks = ({ bindings, members, upstream }: SocketWorld): void => {
   const at = Date.now()
   for (const { id, sim } of members) {
     requireCause(bindings.pool.get(id)?.state, upstream, sim.chatgptAccountId)
@@ -88,13 +88,13 @@ const requireCause = (state: AccountState | undefined, { requests, handshakes }:
     throw new Error(`${accountId} needs a sign-in after ${tokens.size} refused token: ${state.evidence}`)
 }
 
-type Upstream = Ground['upstream']
+type Upstream = SocketWorld['upstream']
 const SIGNED_OUT: ReadonlySet<AccountStatus> = new Set(['reauth_required', 'deactivated'])
 /** Before its commit point, and something for a busy machine. */
 const LONGEST_TURN_MS = 30_000
 
 /** Follows the events of one socket: turns may not overlap, and each ends once. */
-export interface Judge {
+export interface TurnChecker {
   see(event: SocketEvent): void
   /** Terminal events and error frames so far. */
   readonly ends: number
@@ -103,7 +103,7 @@ export interface Judge {
 }
 
 /** `see` throws at the first event that should not have come. */
-export const createJudge = (): Judge => {
+export const createTurnChecker = (): TurnChecker => {
   let ends = 0
   let lastId: string | null = null
   let running: unknown = null
@@ -169,7 +169,7 @@ export const expectBalance = async ({ service }: Trial): Promise<void> => {
     expect({ type, settled, reserved }).toEqual({ type, settled: stored, reserved: 0 })
 }
 
-const storedLimits = ({ bindings }: Ground): (LiveLimit & { stored: number })[] =>
+const storedLimits = ({ bindings }: SocketWorld): (LiveLimit & { stored: number })[] =>
   bindings.db
     .all<{ hash: string; id: string; stored: number }>(sql.raw(STORED_LIMITS))
     .flatMap(({ hash, id, stored }) =>

@@ -1,27 +1,27 @@
 /** Upstream headers that travel inside events, which a native client would take for those of Sluice. */
 import { expect, test } from 'bun:test'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
-import { create, type Ground, ground, leave, NATIVE, open, PUBLIC } from './ground.ts'
+import { create, leave, NATIVE, open, PUBLIC, type SocketWorld, startSocketWorld } from './ground.ts'
 
-const overHttp = async ({ url }: Ground, path: string): Promise<StreamEvent[]> =>
+const overHttp = async ({ url }: SocketWorld, path: string): Promise<StreamEvent[]> =>
   parseEvents(await (await fetch(url + path, { method: 'POST', body: JSON.stringify(codexBody('hi', STREAM)) })).text())
 
 const STREAM = { stream: true }
 
-const overSocket = async (service: Ground, path: string): Promise<StreamEvent[]> => {
+const overSocket = async (service: SocketWorld, path: string): Promise<StreamEvent[]> => {
   const socket = await open(service, { path })
   return turnOn(service, socket)
 }
 
 /** The handshake needs sockets to be enabled; the turn itself uses HTTP. */
-const overSocketToHttp = async (service: Ground, path: string): Promise<StreamEvent[]> => {
+const overSocketToHttp = async (service: SocketWorld, path: string): Promise<StreamEvent[]> => {
   service.change({ upstreamStreamTransport: 'websocket' })
   const socket = await open(service, { path })
   service.change({ upstreamStreamTransport: 'http' })
   return turnOn(service, socket)
 }
 
-const turnOn = async (service: Ground, socket: Awaited<ReturnType<typeof open>>): Promise<StreamEvent[]> => {
+const turnOn = async (service: SocketWorld, socket: Awaited<ReturnType<typeof open>>): Promise<StreamEvent[]> => {
   const events = await socket.turn(create())
   await leave(service, socket)
   return events
@@ -50,7 +50,7 @@ test.each([
   ['a client of /v1 over HTTP', 'http', overHttp, PUBLIC],
   ['a client of /v1 on a socket', 'websocket', overSocket, PUBLIC],
 ] as const)('%s does not get the model and the catalog headers of the upstream', async (_who, transport, ask, path) => {
-  await using service = ground({ settings: { upstreamStreamTransport: transport } })
+  await using service = startSocketWorld({ settings: { upstreamStreamTransport: transport } })
   for (const [said, told] of SAID) {
     const text = JSON.stringify(said)
     const isFrame = transport === 'websocket'
@@ -67,7 +67,9 @@ test.each([
 ] as const)(
   'a native client %s gets the same headers when an error comes in one chunk with them',
   async (_how, ask) => {
-    await using service = ground({ settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' } })
+    await using service = startSocketWorld({
+      settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' },
+    })
     const limits = { type: 'codex.rate_limits', mark: 4 }
     const error = { type: 'error', error: { code: 'server_error', message: 'It broke.' } }
     const piece = [...SAID.map(([said]) => said), limits, error].map((event) => `data: ${JSON.stringify(event)}\n\n`)

@@ -5,18 +5,18 @@ import { accounts } from '../../db/schema/accounts.ts'
 import {
   CAPABILITY,
   create,
+  createFollowUp,
   expectCompleted,
   expectNothingLeft,
-  following,
-  type Ground,
   getRefusal,
-  ground,
   idOf,
   leave,
   NATIVE,
   open,
   PUBLIC,
   prefer,
+  type SocketWorld,
+  startSocketWorld,
   write,
 } from '../sockets/ground.ts'
 import type { LiveOptions } from '../support/live.ts'
@@ -32,7 +32,7 @@ const nobody = (path = NATIVE): [number, string] => [
   'no_security_work_authorized_accounts',
 ]
 
-const authorise = (service: Ground, member: number, isAuthorised = true): void => {
+const authorise = (service: SocketWorld, member: number, isAuthorised = true): void => {
   const id = service.members[member]?.id ?? ''
   write(service, (tx) =>
     tx.update(accounts).set({ securityWorkAuthorized: isAuthorised }).where(eq(accounts.id, id)).run(),
@@ -42,7 +42,7 @@ const authorise = (service: Ground, member: number, isAuthorised = true): void =
 
 /** Three accounts: the first is always used before the others, and is the only one that is not authorized. */
 const pool = (options: LiveOptions = {}) => {
-  const service = ground({ accounts: 3, ...options })
+  const service = startSocketWorld({ accounts: 3, ...options })
   prefer(service, service.members[0]?.id ?? '')
   for (const member of [1, 2]) authorise(service, member)
   return Object.assign(service, {
@@ -168,7 +168,7 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     const socket = await openRestricted(service)
     const id = idOf(await socket.turn(create()))
     for (const member of [1, 2]) authorise(service, member, false)
-    const [status, code] = getRefusal(await socket.turn(following(id)))
+    const [status, code] = getRefusal(await socket.turn(createFollowUp(id)))
     expect([status, code]).toBeOneOf([nobody(), [400, 'previous_response_not_found']])
     expect(getRefusal(await socket.turn(create()))).toEqual(nobody())
     expect(service.upstream.requests).toHaveLength(1)
@@ -181,7 +181,10 @@ describe('§1 restricted 4: restricted turns on Responses WebSockets', () => {
     const socket = await open(service, { headers: service.bearer })
     const id = idOf(await socket.turn(create()))
     expect(service.asked()).toEqual([0])
-    expect(getRefusal(await socket.turn(following(id, 'now', DEMANDING)))).toEqual([400, 'previous_response_not_found'])
+    expect(getRefusal(await socket.turn(createFollowUp(id, 'now', DEMANDING)))).toEqual([
+      400,
+      'previous_response_not_found',
+    ])
     expectCompleted(await socket.turn(create('everything')))
     expect(service.asked()[1]).toBeOneOf([1, 2])
     await leave(service, socket)
@@ -247,7 +250,7 @@ describe('§1 restricted 6: the models can be listed before the socket', () => {
 
 describe('§1 restricted 7: a model alone restricts nothing', () => {
   test('the strongest model on an ordinary socket', async () => {
-    await using service = ground({ accounts: [{ plan: 'pro' }] })
+    await using service = startSocketWorld({ accounts: [{ plan: 'pro' }] })
     const socket = await open(service)
     expectCompleted(await socket.turn(create('hi', { model: 'gpt-6-astra' })))
     await leave(service, socket)

@@ -10,13 +10,13 @@ import {
   create,
   expectCompleted,
   expectNothingLeft,
-  type Ground,
   getRefusal,
-  ground,
   leave,
   NATIVE,
   open,
   PUBLIC,
+  type SocketWorld,
+  startSocketWorld,
 } from '../sockets/ground.ts'
 import { codexBody, testApp } from '../support/app.ts'
 
@@ -25,7 +25,7 @@ const NATIVE_CLIENT = { ...JSON_HEADERS, originator: 'codex_cli_rs' }
 
 /** One turn over HTTP; gives the transport that carried it upstream. */
 const getTransport = async (
-  service: Ground,
+  service: SocketWorld,
   { path = NATIVE, headers = JSON_HEADERS, body = {} }: { path?: string; headers?: object; body?: object } = {},
 ) => {
   const response = await fetch(service.url + path, {
@@ -50,7 +50,7 @@ describe('§1.10 the setting', () => {
   })
 
   test('takes effect for the next request, without a restart and without a new connection', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     const carried: unknown[] = []
     for (const upstreamStreamTransport of ['websocket', 'http', 'auto', 'http', 'websocket'] as const) {
@@ -67,7 +67,7 @@ describe('§1.10 the setting', () => {
     ['always_http', 'websocket', 'http'],
     ['always_websocket', 'http', 'websocket'],
   ] as const)('a key decides only for its HTTP clients: %s', async (transportPolicyOverride, setting, carried) => {
-    await using service = ground({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
+    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
     const authorization = `Bearer ${service.key({ transportPolicyOverride }).key}`
     expect(await getTransport(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
     const socket = await open(service, { path: PUBLIC, headers: { authorization } })
@@ -80,7 +80,7 @@ describe('§1.10 the setting', () => {
   test.each(['UPSTREAM_STREAM_TRANSPORT', 'CODEX_LB_UPSTREAM_STREAM_TRANSPORT', 'upstreamStreamTransport'])(
     'no environment variable sets it: %s',
     async (name) => {
-      await using service = ground({ environment: { [name]: 'http' } })
+      await using service = startSocketWorld({ environment: { [name]: 'http' } })
       expect(service.bindings.settings.current().upstreamStreamTransport).toBe('auto')
     },
   )
@@ -89,7 +89,7 @@ describe('§1.10 the setting', () => {
     ['http', 'http'],
     ['websocket', 'websocket'],
   ] as const)('%s sends every stream over %s, for any client', async (upstreamStreamTransport, wanted) => {
-    await using service = ground({ settings: { upstreamStreamTransport } })
+    await using service = startSocketWorld({ settings: { upstreamStreamTransport } })
     for (const headers of [JSON_HEADERS, NATIVE_CLIENT])
       for (const path of [NATIVE, PUBLIC, '/v1/chat/completions']) {
         const messages = path.endsWith('completions') && [{ role: 'user', content: 'hi' }]
@@ -113,26 +113,26 @@ describe('§1.10 auto uses a socket', () => {
     ['not for others on /v1', { path: PUBLIC }, 'http'],
     ['not for image generation', { headers: NATIVE_CLIENT, body: { tools: [{ type: 'image_generation' }] } }, 'http'],
   ] as const)('%s', async (_name, asked, wanted) => {
-    await using service = ground()
+    await using service = startSocketWorld()
     expect(await getTransport(service, asked)).toBe(wanted)
     await expectNothingLeft(service)
   })
 
   test('not for requests with an image', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' }
     const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'see' }, image] }]
     expect(await getTransport(service, { headers: NATIVE_CLIENT, body: { input } })).toBe('http')
   })
 
   test('for models that prefer it', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.bindings.proxyDeps.prefersSockets = (model) => model === 'gpt-5.5'
     expect(await getTransport(service)).toBe('websocket')
   })
 
   test('for a client that connected on one', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     expectCompleted(await socket.turn(create()))
     expect(service.rows()).toMatchObject([{ transport: 'websocket', upstreamTransport: 'websocket' }])
@@ -140,7 +140,7 @@ describe('§1.10 auto uses a socket', () => {
   })
 
   test('an HTTP request opens its own socket and closes it after its terminal event', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     for (let turn = 1; turn <= 3; turn++) {
       expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('websocket')
       expect(service.upstream.handshakes).toHaveLength(turn)
@@ -149,7 +149,7 @@ describe('§1.10 auto uses a socket', () => {
   })
 
   test('a 426 puts the account on HTTP for a while, unnoticed', async () => {
-    await using service = ground()
+    await using service = startSocketWorld()
     service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
     for (let turn = 0; turn < 3; turn++) expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('http')
     expect(service.upstream.handshakes).toHaveLength(1)
@@ -195,7 +195,7 @@ describe('§1.11 the variables a handshake uses, in their order', () => {
   })
 
   test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never bypassed: %s', async (name) => {
-    await using service = ground({ proxies: { [name]: 'http://127.0.0.1:1' } })
+    await using service = startSocketWorld({ proxies: { [name]: 'http://127.0.0.1:1' } })
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
     expect([service.upstream.handshakes, service.upstream.requests]).toEqual([[], []])

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { getPerson } from '../../src/model/users/people.ts'
 import { testApp } from '../support/app.ts'
 import { getFields } from '../support/form.ts'
-import { doneStatus, type Fields, HOWS, PASSWORD, people, problem } from '../support/people.ts'
+import { doneStatus, type Fields, PASSWORD, people, problem, REQUEST_FORMATS } from '../support/people.ts'
 
 const open = () => {
   const app = testApp({ accounts: 0 })
@@ -59,11 +59,11 @@ const change = async (fields: Fields, how: 'json' | 'form' = 'json') => {
 }
 
 describe('§2 Dashboard account: username', () => {
-  test.each(HOWS)('it is unique (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it is unique (%s)', async (how) => {
     expect(await problem(await change({ username: 'Taken' }, how))).toEqual([409, 'username_taken'])
   })
 
-  test.each(HOWS)('admin is reserved, even after that user was renamed (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('admin is reserved, even after that user was renamed (%s)', async (how) => {
     expect(await problem(await change({ username: 'admin' }, how))).toEqual([422, 'validation_error'])
     const { as, add } = open()
     const admin = as('admin', { username: 'admin' })
@@ -93,7 +93,7 @@ describe('§2 Dashboard account: username', () => {
 })
 
 describe('§2 Dashboard account: display name, e-mail', () => {
-  test.each(HOWS)('an address belongs to one user (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('an address belongs to one user (%s)', async (how) => {
     expect(await problem(await change({ email: 'TAKEN@example.com' }, how))).toEqual([409, 'email_taken'])
   })
 
@@ -243,7 +243,7 @@ describe('§5 Signing in 8: managing users requires being one', () => {
     'POST /api/dashboard-roles/role_x/clone',
     'PATCH /api/auth-providers/idp_trusted_header',
   ])('%s on a passwordless install', async (route) => {
-    for (const how of HOWS)
+    for (const how of REQUEST_FORMATS)
       expect(await problem(await open().browser().send(how, route))).toEqual([409, 'admin_account_required'])
   })
 })

@@ -1,7 +1,7 @@
 /** Spec §2, API key: its owner, and who can change it. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { people, problem, REMOTE, type Somebody } from '../support/people.ts'
+import { people, problem, REMOTE, type TestUser } from '../support/people.ts'
 
 interface Key {
   id: string
@@ -18,7 +18,7 @@ const open = () => {
   return { app, models, ...people(app) }
 }
 
-const make = async (who: Somebody, fields: Record<string, unknown> = {}): Promise<Key> =>
+const make = async (who: TestUser, fields: Record<string, unknown> = {}): Promise<Key> =>
   (await (await who.ask('POST /api/api-keys/', { json: { name: 'laptop', ...fields } })).json()) as Key // as: checked by each test
 
 /** Can write keys, but not assign them. */

@@ -3,8 +3,17 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { users } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, doneStatus, type Fields, HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
-import { forgetOld } from '../support/retention.ts'
+import {
+  type Browser,
+  doneStatus,
+  type Fields,
+  PASSWORD,
+  people,
+  problem,
+  REMOTE,
+  REQUEST_FORMATS,
+} from '../support/people.ts'
+import { runRetention } from '../support/retention.ts'
 
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 const ACCEPT = 'POST /api/dashboard-auth/invite/accept'
@@ -69,7 +78,7 @@ describe('§2 Creating an account: POST body', () => {
     expect(await ask({ username: 'berta', email: 'Anna@Example.com' })).toEqual([409, 'email_taken'])
   })
 
-  test.each(HOWS)('it needs a confirmation, which a page asks for (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it needs a confirmation, which a page asks for (%s)', async (how) => {
     const admin = open().as('admin', { isConfirmed: false })
     const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'anna', role: 'viewer' })
     if (how === 'json') expect(await problem(response)).toEqual([403, 'step_up_required'])
@@ -116,10 +125,10 @@ describe('§4 GET invite: what the link shows', () => {
     const { app, id } = await withLink()
     const isThere = () => app.db.select().from(users).where(eq(users.id, id)).get() !== undefined
     await app.clock.advance('23h')
-    await forgetOld(app)
+    await runRetention(app)
     expect(isThere()).toBe(true)
     await app.clock.advance('1h')
-    await forgetOld(app)
+    await runRetention(app)
     expect(isThere()).toBe(false)
   })
 
@@ -148,7 +157,7 @@ describe('§4 GET invite: what the link shows', () => {
 })
 
 describe('§4 POST invite/accept', () => {
-  test.each(HOWS)('another name can be chosen, unless it is locked (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('another name can be chosen, unless it is locked (%s)', async (how) => {
     const free = await withLink()
     const fields = { token: free.token, password: 'my own password', username: 'Annie' }
     expect((await free.browser().send(how, ACCEPT, fields)).status).toBe(doneStatus(how, 200))

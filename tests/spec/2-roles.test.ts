@@ -4,7 +4,7 @@ import { PERMISSIONS } from '../../src/model/users/permissions.ts'
 import { getRole } from '../../src/model/users/roles.ts'
 import { testApp } from '../support/app.ts'
 import { getFields } from '../support/form.ts'
-import { doneStatus, type Fields, HOWS, people, problem } from '../support/people.ts'
+import { doneStatus, type Fields, people, problem, REQUEST_FORMATS } from '../support/people.ts'
 
 const open = () => {
   const app = testApp({ accounts: 0 })
@@ -62,7 +62,7 @@ describe('§2 Roles: the built-in ones', () => {
     expect(getGrants('member')).toEqual(['dashboard:read:own', 'api_keys:read:own', 'api_keys:write:own'])
   })
 
-  test.each(HOWS)('cannot be changed or deleted (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('cannot be changed or deleted (%s)', async (how) => {
     const admin = open().as('admin')
     expect(await problem(await admin.send(how, 'PATCH /api/dashboard-roles/role_viewer', { name: 'Looker' }))).toEqual([
       409,
@@ -111,7 +111,7 @@ const asForm = () =>
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
 describe('§2 Custom roles', () => {
-  test.each(HOWS)('one is created, assigned and effective immediately (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('one is created, assigned and effective immediately (%s)', async (how) => {
     const { as, add, audit } = open()
     const admin = as('admin')
     const response =
@@ -165,7 +165,7 @@ describe('§2 Custom roles', () => {
     },
   )
 
-  test.each(HOWS)('it is renamed, keeps its slug, and its name is unique (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it is renamed, keeps its slug, and its name is unique (%s)', async (how) => {
     const { app, as, addRole } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })
     const admin = as('admin')
@@ -180,7 +180,7 @@ describe('§2 Custom roles', () => {
     expect(await problem(taken)).toEqual([409, 'role_taken'])
   })
 
-  test.each(HOWS)('a copy has the grants of the original (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('a copy has the grants of the original (%s)', async (how) => {
     const { app, as } = open()
     const admin = as('admin')
     const copy = () => admin.send(how, 'POST /api/dashboard-roles/operator/clone', { name: 'Night shift' })
@@ -291,7 +291,7 @@ describe('§2 Custom roles', () => {
     expect(audit()).toHaveLength(1)
   })
 
-  test.each(HOWS)('it is deleted when no user has it (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it is deleted when no user has it (%s)', async (how) => {
     const { as, add, addRole, audit } = open()
     const id = addRole('looker', { 'dashboard:read': 'all' })
     const admin = as('admin')

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, PASSWORD, people, REMOTE, type Somebody } from '../support/people.ts'
+import { type Browser, PASSWORD, people, REMOTE, type TestUser } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 
@@ -11,7 +11,7 @@ const AUTH = '/api/dashboard-auth'
 const open = () => {
   const app = testApp({ accounts: 0 })
   const { as, browser, code } = people(app)
-  const furnished = (username: string): Somebody => {
+  const furnished = (username: string): TestUser => {
     const somebody = as('operator', { username, hasTotp: true })
     const { id } = somebody.person.row
     const [on, off] = [app.key().row, app.key().row]
@@ -42,7 +42,7 @@ const open = () => {
   return { anna, admin, code, newcomer: browser(REMOTE), bystander }
 }
 
-type Deed = (world: { anna: Somebody; admin: Browser; code: () => string; newcomer: Browser }) => Promise<Response>
+type Deed = (world: { anna: TestUser; admin: Browser; code: () => string; newcomer: Browser }) => Promise<Response>
 
 const byAdmin =
   (method: string, path = '', json?: object): Deed =>

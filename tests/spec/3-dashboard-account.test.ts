@@ -5,7 +5,7 @@ import { commit } from '../../db/commit.ts'
 import { identities, users } from '../../db/schema/people.ts'
 import { findPerson, listPeople } from '../../src/model/users/people.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { doneStatus, HOWS, PASSWORD, people, problem, REMOTE, shownToken } from '../support/people.ts'
+import { doneStatus, getInviteToken, PASSWORD, people, problem, REMOTE, REQUEST_FORMATS } from '../support/people.ts'
 
 const HEADER = 'remote-user'
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
@@ -28,12 +28,12 @@ const personCalled = ({ db }: TestApp, name: string) => listPeople(db).find(({ r
 const getStatus = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
 
 describe('§3 Dashboard account row 1: a user is added', () => {
-  test.each(HOWS)('it is invited, and its link is shown once (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it is invited, and its link is shown once (%s)', async (how) => {
     const { app, as, audit } = open()
     const admin = as('admin')
     const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'Anna', role: 'viewer' })
     expect(response.status).toBe(201)
-    const token = await shownToken(response)
+    const token = await getInviteToken(response)
     expect(token).toHaveLength(43)
     const anna = personCalled(app, 'anna')
     expect(anna).toMatchObject({ row: { status: 'invited' }, role: { slug: 'viewer' } })
@@ -97,10 +97,10 @@ const withInvite = async (environment?: Record<string, string>) => {
 }
 
 describe('§3 Dashboard account row 3: the invite is sent again', () => {
-  test.each(HOWS)('the new link works and the old one is dead (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('the new link works and the old one is dead (%s)', async (how) => {
     const { admin, id, token, look } = await withInvite()
     const response = await admin.send(how, `POST /api/dashboard-users/${id}/invite`)
-    const again = await shownToken(response)
+    const again = await getInviteToken(response)
     expect([response.status, again.length, await look(token), await look(again)]).toEqual([200, 43, 404, 200])
   })
 
@@ -130,7 +130,7 @@ describe('§3 Dashboard account row 3: the invite is sent again', () => {
 })
 
 describe('§3 Dashboard account row 4: the invite is revoked', () => {
-  test.each(HOWS)('the user is deleted and the link is dead (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('the user is deleted and the link is dead (%s)', async (how) => {
     const { app, admin, id, token, look, audit } = await withInvite()
     const response = await admin.send(how, `DELETE /api/dashboard-users/${id}/invite`)
     expect([response.status, getStatus(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
@@ -162,7 +162,7 @@ describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
 })
 
 describe('§3 Dashboard account row 5: the invite is accepted', () => {
-  test.each(HOWS)('the user is signed in with the chosen password (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('the user is signed in with the chosen password (%s)', async (how) => {
     const { app, browser, id, token, audit } = await withInvite()
     const anna = browser(REMOTE)
     const response = await anna.send(how, 'POST /api/dashboard-auth/invite/accept', {
@@ -194,7 +194,7 @@ describe('§3 Dashboard account row 6: a day passes', () => {
 })
 
 describe('§3 Dashboard account row 7: a user waits for an identity', () => {
-  const waiting = async (how: (typeof HOWS)[number]) => {
+  const waiting = async (how: (typeof REQUEST_FORMATS)[number]) => {
     const world = openProxy()
     const admin = world.as('admin', { hasTotp: true })
     const fields = {
@@ -214,7 +214,7 @@ describe('§3 Dashboard account row 7: a user waits for an identity', () => {
     return { ...world, admin, json, response }
   }
 
-  test.each(HOWS)('it never expires and becomes active with its identity (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('it never expires and becomes active with its identity (%s)', async (how) => {
     const { app, browser, response, audit } = await waiting(how)
     const id = personCalled(app, 'anna')?.row.id ?? ''
     expect(response.status).toBe(201)
@@ -277,7 +277,7 @@ const withKeys = async () => {
 }
 
 describe('§3 Dashboard account row 8: a user is disabled', () => {
-  test.each(HOWS)(
+  test.each(REQUEST_FORMATS)(
     'their sessions end, and their keys turn inactive with the reason owner_disabled (%s)',
     async (how) => {
       const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
@@ -315,18 +315,21 @@ describe('§3 Dashboard account row 8: a user is disabled', () => {
 })
 
 describe('§3 Dashboard account row 9: the keys are restored', () => {
-  test.each(HOWS)('exactly those disabled with the user, and inactive until the user is enabled (%s)', async (how) => {
-    const { admin, id, good, revoked, models, key } = await withKeys()
-    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
-    const response = await admin.send(how, `POST /api/dashboard-users/${id}/reactivate-keys`)
-    expect(response.status).toBe(doneStatus(how, 200))
-    if (how === 'json') expect(await response.json()).toEqual({ reactivated: 1 })
-    expect(await key(good)).toMatchObject({ isActive: true, deactivatedReason: null })
-    expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
-    expect(await models(good)).toBe(401)
-    await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
-    expect([await models(good), await models(revoked)]).toEqual([200, 401])
-  })
+  test.each(REQUEST_FORMATS)(
+    'exactly those disabled with the user, and inactive until the user is enabled (%s)',
+    async (how) => {
+      const { admin, id, good, revoked, models, key } = await withKeys()
+      await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+      const response = await admin.send(how, `POST /api/dashboard-users/${id}/reactivate-keys`)
+      expect(response.status).toBe(doneStatus(how, 200))
+      if (how === 'json') expect(await response.json()).toEqual({ reactivated: 1 })
+      expect(await key(good)).toMatchObject({ isActive: true, deactivatedReason: null })
+      expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
+      expect(await models(good)).toBe(401)
+      await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+      expect([await models(good), await models(revoked)]).toEqual([200, 401])
+    },
+  )
 })
 
 describe('§3 Dashboard account row 9: a key that got another owner since', () => {
@@ -343,7 +346,7 @@ describe('§3 Dashboard account row 9: a key that got another owner since', () =
 })
 
 describe('§3 Dashboard account row 10: a user is enabled', () => {
-  test.each(HOWS)('their keys stay off until they are restored (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('their keys stay off until they are restored (%s)', async (how) => {
     const { admin, id, good, models } = await withKeys()
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     expect((await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'active' })).status).toBe(
@@ -406,7 +409,7 @@ describe('§3 Dashboard account: what else ends sessions', () => {
 })
 
 describe('§3 Dashboard account: deletion keeps the keys', () => {
-  test.each(HOWS)('inactive and without an owner (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('inactive and without an owner (%s)', async (how) => {
     const { app, admin, id, good, revoked, models, key, audit } = await withKeys()
     expect((await admin.send(how, `DELETE /api/dashboard-users/${id}`)).status).toBe(doneStatus(how, 204))
     expect(getStatus(app, id)).toBeNull()

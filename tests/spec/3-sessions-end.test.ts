@@ -6,10 +6,10 @@ import {
   type Browser,
   doneStatus,
   type Fields,
-  HOWS,
   PASSWORD,
   people,
   problem,
+  REQUEST_FORMATS,
   TOTP_SECRET,
 } from '../support/people.ts'
 
@@ -47,7 +47,7 @@ const BY_ADMIN: Record<string, Ending> = {
 
 describe('§3 Dashboard account: an administrator’s changes end the user’s sessions', () => {
   test.each(Object.entries(BY_ADMIN))('%s', async (_, { asked: [route, fields], status = 200 }) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { as, add, signInAs, topics } = open()
       const person = add({ role: 'operator', hasTotp: true })
       const browsers = [signInAs(person), signInAs(person, { method: 'passkey', peer: '192.0.2.9' })]
@@ -82,7 +82,7 @@ const OWN: Record<string, Ending & { staysHere?: true }> = {
 
 describe('§3 Dashboard account: a user’s changes to their own account', () => {
   test.each(Object.entries(OWN))('%s', async (_, { asked: [route, fields], staysHere = false }) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { as, add, signInAs, topics } = open()
       const person = add({ role: 'operator' })
       const [here, there] = [signInAs(person), signInAs(person, { peer: '192.0.2.9' })]
@@ -139,7 +139,7 @@ describe('§4 guest/logout-all: every guest has to enter again', () => {
     ['POST', 'guest/logout-all', {}],
     ['POST', 'guest/password', { password: 'another for guests' }],
   ])('%s %s', async (method, path, fields) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { app, as, browser, topics } = open()
       const admin = as('admin')
       app.change({ guestAccessEnabled: true })

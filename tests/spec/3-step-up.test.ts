@@ -1,7 +1,7 @@
 /** Spec §3, the states of a confirmation, and §5, how to confirm. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { HOWS, PASSWORD, people, problem, REMOTE, type SignedIn } from '../support/people.ts'
+import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS, type SignedIn } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const STEP_UP = `POST ${AUTH}/step-up`
@@ -21,7 +21,7 @@ const open = (environment: Record<string, string> = {}) => {
 const sensitive = 'POST /api/firewall/ips'
 const entry = (last: number) => ({ json: { ipAddress: `198.51.100.${last}` } })
 
-describe.each(HOWS)('§3 Step-up confirmation (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§3 Step-up confirmation (%s)', (how) => {
   test('row 1: without one in the last five minutes a sensitive change is rejected, and the methods are named', async () => {
     const { unconfirmed } = open()
     const anna = unconfirmed()

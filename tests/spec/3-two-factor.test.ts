@@ -1,7 +1,16 @@
 /** Spec §3, the two-factor enrollment gate, and §5 Signing in 6: authenticators. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { codeAt, HOWS, PASSWORD, people, problem, REMOTE, type Somebody, TOTP_SECRET } from '../support/people.ts'
+import {
+  codeAt,
+  PASSWORD,
+  people,
+  problem,
+  REMOTE,
+  REQUEST_FORMATS,
+  type TestUser,
+  TOTP_SECRET,
+} from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const LOGIN = `POST ${AUTH}/password/login`
@@ -20,13 +29,13 @@ const half = async ({ add, browser }: ReturnType<typeof open>, peer = REMOTE) =>
   return here
 }
 
-const enroll = async (app: ReturnType<typeof testApp>, who: Somebody) => {
+const enroll = async (app: ReturnType<typeof testApp>, who: TestUser) => {
   const offer = (await (await who.ask(`POST ${AUTH}/totp/setup/start`)).json()) as { secret: string }
   const code = codeAt(app.clock.now(), offer.secret)
   return who.ask(`POST ${AUTH}/totp/setup/confirm`, { json: { secret: offer.secret, code } })
 }
 
-describe.each(HOWS)('§5 Signing in 6: the second factor of signing in (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§5 Signing in 6: the second factor of signing in (%s)', (how) => {
   test('the password opens a half session, the code the rest, with a new cookie', async () => {
     const house = open()
     const { app, add, browser, code, audit } = house
@@ -219,7 +228,7 @@ describe('§5 Signing in 6: secrets belong to the user', () => {
     ])
   })
 
-  test.each(HOWS)('removing it needs a code, which is used up (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('removing it needs a code, which is used up (%s)', async (how) => {
     const { as, code, audit } = open()
     const anna = as('viewer', { hasTotp: true })
     expect(await problem(await anna.ask(`POST ${AUTH}/totp/disable`, { json: { code: '000000' } }))).toEqual([
@@ -304,7 +313,7 @@ describe('§3 Two-factor enrollment gate', () => {
 })
 
 describe('§5 Signing in 6: who a requirement applies to', () => {
-  const isHeld = async (who: Somebody) => (await who.session()).totpEnrollmentRequired
+  const isHeld = async (who: TestUser) => (await who.session()).totpEnrollmentRequired
 
   test('on login: every user with a password, and no one without', async () => {
     const { app, as } = open()

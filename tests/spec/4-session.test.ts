@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
 
 const AUTH = '/api/dashboard-auth'
@@ -148,7 +148,7 @@ describe('§4 GET and PATCH me', () => {
     })
   })
 
-  test.each(HOWS)('change display name and email, in lower case, and record it (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('change display name and email, in lower case, and record it (%s)', async (how) => {
     const { as, audit } = open()
     const anna = as('viewer')
     const fields = { displayName: ' Anna ', email: 'Anna@Example.com' }

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { identities } from '../../db/schema/people.ts'
 import { warnOfOpenDashboard } from '../../src/auth/bootstrap.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, PASSWORD, people, problem, REMOTE, TOTP_SECRET } from '../support/people.ts'
+import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS, TOTP_SECRET } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const PROXY = {
@@ -317,7 +317,7 @@ describe('§5 mode trusted_header', () => {
   })
 })
 
-describe.each(HOWS)('§2 Guest: entering without a user (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§2 Guest: entering without a user (%s)', (how) => {
   const GUEST = `POST ${AUTH}/guest/login`
   const SET = `POST ${AUTH}/guest/password`
 
@@ -370,7 +370,7 @@ describe('§2 Guest', () => {
   }
 
   test.each(Object.entries(ENDS))('are not users whose session %s, until they choose so', async (_, end) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const opened = open({ settings: { guestAccessEnabled: true } })
       const { as, browser } = opened
       const ben = as('operator', { peer: REMOTE })

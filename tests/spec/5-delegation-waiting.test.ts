@@ -3,7 +3,7 @@
  * give the role.
  */
 import { describe, expect, test } from 'bun:test'
-import { type Browser, problem, type Somebody } from '../support/people.ts'
+import { type Browser, problem, type TestUser } from '../support/people.ts'
 import { behindProxy, SETTINGS } from '../support/proxied.ts'
 
 const MANAGER = { 'users:manage': 'all', 'dashboard:read': 'all', 'accounts:read': 'all' } as const
@@ -41,7 +41,7 @@ interface Row {
 }
 
 /** A change by an administrator after which the author can no longer give the role. */
-type Loss = (world: { boss: Somebody; author: Somebody }) => Promise<Response>
+type Loss = (world: { boss: TestUser; author: TestUser }) => Promise<Response>
 
 const patch =
   (json: object): Loss =>

@@ -8,7 +8,7 @@ import { guestPasswordHash } from '../../src/model/users/guest.ts'
 import { listPeople, type Person } from '../../src/model/users/people.ts'
 import { PERMISSIONS } from '../../src/model/users/permissions.ts'
 import { type TestApp, testApp } from '../support/app.ts'
-import { doneStatus, HOWS, PASSWORD, people, problem, TOTP_SECRET } from '../support/people.ts'
+import { doneStatus, PASSWORD, people, problem, REQUEST_FORMATS, TOTP_SECRET } from '../support/people.ts'
 
 const open = () => {
   const app = testApp({ accounts: 0 })
@@ -27,7 +27,7 @@ const EVERYTHING = Object.fromEntries(PERMISSIONS.map((permission) => [permissio
 const FORBIDDEN: [number, string] = [403, 'insufficient_delegation']
 
 describe('§5 Delegation 1: a role is given or changed only by users who hold as much', () => {
-  test.each(HOWS)('a manager with a custom role invites Viewers only (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('a manager with a custom role invites Viewers only (%s)', async (how) => {
     const { as, addRole } = open()
     addRole('manager', MANAGER)
     const manager = as('manager')
@@ -49,28 +49,34 @@ describe('§5 Delegation 1: a role is given or changed only by users who hold as
     expect(await problem(await invite('all'))).toEqual(FORBIDDEN)
   })
 
-  test.each(HOWS)('a user with every permission can change an Admin, but not create one (%s)', async (how) => {
-    const { app, as, add, addRole } = open()
-    addRole('everything', EVERYTHING)
-    const nearly = as('everything')
-    const [one, viewer] = [add({ role: 'admin' }), add()].map(({ row }) => row.id)
-    const boss = as('admin')
-    const asked = await boss.ask('POST /api/dashboard-users', { json: { username: 'to-be', role: 'admin' } })
-    const { user } = (await asked.json()) as { user: { id: string } } // as: the invited user
-    const makes: [string, Record<string, string>][] = [
-      ['POST /api/dashboard-users', { username: 'x', role: 'admin' }],
-      [`PATCH /api/dashboard-users/${viewer}`, { role: 'admin' }],
-      ['PATCH /api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: 'admin' }],
-      [`POST /api/dashboard-users/${user.id}/invite`, {}],
-    ]
-    // Its own default is Admin, and sending that again would change nothing.
-    expect((await boss.ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
-    for (const [route, fields] of makes)
-      expect([route, ...(await problem(await nearly.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
-    const patched = await nearly.send(how, `PATCH /api/dashboard-users/${one}`, { username: 'renamed', role: 'viewer' })
-    expect(patched.status).toBe(doneStatus(how, 200))
-    expect(activeAdmins(app)).toBe(1)
-  })
+  test.each(REQUEST_FORMATS)(
+    'a user with every permission can change an Admin, but not create one (%s)',
+    async (how) => {
+      const { app, as, add, addRole } = open()
+      addRole('everything', EVERYTHING)
+      const nearly = as('everything')
+      const [one, viewer] = [add({ role: 'admin' }), add()].map(({ row }) => row.id)
+      const boss = as('admin')
+      const asked = await boss.ask('POST /api/dashboard-users', { json: { username: 'to-be', role: 'admin' } })
+      const { user } = (await asked.json()) as { user: { id: string } } // as: the invited user
+      const makes: [string, Record<string, string>][] = [
+        ['POST /api/dashboard-users', { username: 'x', role: 'admin' }],
+        [`PATCH /api/dashboard-users/${viewer}`, { role: 'admin' }],
+        ['PATCH /api/auth-providers/idp_trusted_header', { unknownIdentityRoleId: 'admin' }],
+        [`POST /api/dashboard-users/${user.id}/invite`, {}],
+      ]
+      // Its own default is Admin, and sending that again would change nothing.
+      expect((await boss.ask(makes[2]?.[0] ?? '', { json: { unknownIdentityRoleId: null } })).status).toBe(200)
+      for (const [route, fields] of makes)
+        expect([route, ...(await problem(await nearly.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
+      const patched = await nearly.send(how, `PATCH /api/dashboard-users/${one}`, {
+        username: 'renamed',
+        role: 'viewer',
+      })
+      expect(patched.status).toBe(doneStatus(how, 200))
+      expect(activeAdmins(app)).toBe(1)
+    },
+  )
 
   test('nor can a user who is no Admin create the local password user, who is one', async () => {
     const app = testApp({
@@ -96,27 +102,30 @@ describe('§5 Delegation 1: a role is given or changed only by users who hold as
     expect((await setUp()).status).toBe(200)
   })
 
-  test.each(HOWS)('every change of a user with more permissions is rejected, a rename too (%s)', async (how) => {
-    const { as, add, addRole, audit } = open()
-    addRole('manager', MANAGER)
-    const manager = as('manager')
-    const { id } = add({ role: 'operator' }).row
-    const path = `/api/dashboard-users/${id}`
-    const asked: [string, Record<string, string>?][] = [
-      [`PATCH ${path}`, { username: 'renamed' }],
-      [`PATCH ${path}`, { status: 'disabled' }],
-      [`PATCH ${path}`, { role: 'viewer' }],
-      [`DELETE ${path}`],
-      [`POST ${path}/reset-totp`],
-      [`POST ${path}/revoke-sessions`],
-      [`POST ${path}/reactivate-keys`],
-      [`POST ${path}/invite`],
-      [`DELETE ${path}/invite`],
-    ]
-    for (const [route, fields] of asked)
-      expect([route, ...(await problem(await manager.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
-    expect(audit()).toEqual([])
-  })
+  test.each(REQUEST_FORMATS)(
+    'every change of a user with more permissions is rejected, a rename too (%s)',
+    async (how) => {
+      const { as, add, addRole, audit } = open()
+      addRole('manager', MANAGER)
+      const manager = as('manager')
+      const { id } = add({ role: 'operator' }).row
+      const path = `/api/dashboard-users/${id}`
+      const asked: [string, Record<string, string>?][] = [
+        [`PATCH ${path}`, { username: 'renamed' }],
+        [`PATCH ${path}`, { status: 'disabled' }],
+        [`PATCH ${path}`, { role: 'viewer' }],
+        [`DELETE ${path}`],
+        [`POST ${path}/reset-totp`],
+        [`POST ${path}/revoke-sessions`],
+        [`POST ${path}/reactivate-keys`],
+        [`POST ${path}/invite`],
+        [`DELETE ${path}/invite`],
+      ]
+      for (const [route, fields] of asked)
+        expect([route, ...(await problem(await manager.send(how, route, fields)))]).toEqual([route, ...FORBIDDEN])
+      expect(audit()).toEqual([])
+    },
+  )
 
   test('an Admin creates Admins', async () => {
     const { as } = open()
@@ -214,7 +223,7 @@ describe('§5 Delegation 2: users cannot change their own role or disable themse
     ['role', { role: 'viewer' }],
     ['state', { status: 'disabled' }],
   ])('%s', async (_, fields) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { as, add } = open()
       add({ role: 'admin' })
       const admin = as('admin')
@@ -288,7 +297,7 @@ describe('§5 Delegation 3: one active Admin remains', () => {
     ['disabled', 'PATCH', { status: 'disabled' }, 200],
     ['deleted', 'DELETE', {}, 204],
   ])('the last one is not %s, whatever the requesting user holds', async (_, method, fields, status) => {
-    for (const how of HOWS) {
+    for (const how of REQUEST_FORMATS) {
       const { app, as, add, addRole, audit } = open()
       addRole('everything', EVERYTHING)
       const nearly = as('everything')

@@ -7,7 +7,7 @@ import type { RouteRow } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/users/permissions.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { dump } from '../support/dump.ts'
-import { type Fields, HOWS, type How, problem } from '../support/people.ts'
+import { type Fields, problem, REQUEST_FORMATS, type RequestFormat } from '../support/people.ts'
 import {
   type Asker,
   buildWorld,
@@ -152,7 +152,7 @@ const PLACES: Record<string, string> = {
   totp_enrollment_required: '/me/two-factor',
 }
 
-const getOutcome = async (response: Response, how: How): Promise<Refusal | null> => {
+const getOutcome = async (response: Response, how: RequestFormat): Promise<Refusal | null> => {
   const to = new URL(response.headers.get('location') ?? '/', SELF)
   const led = Object.keys(PLACES).find((code) => PLACES[code] === to.pathname && !to.searchParams.has('done'))
   if (how === 'form' && response.status === 303 && led) return [303, led]
@@ -161,7 +161,7 @@ const getOutcome = async (response: Response, how: How): Promise<Refusal | null>
   return [status, code ?? 'unknown']
 }
 
-const shownAs = (refusal: Refusal | null, how: How): Refusal | null =>
+const shownAs = (refusal: Refusal | null, how: RequestFormat): Refusal | null =>
   refusal !== null && how === 'form' && refusal[1] in PLACES ? [303, refusal[1]] : refusal
 
 const send = (
@@ -189,7 +189,7 @@ const send = (
 
 interface Sending {
   caller: Caller
-  how: How
+  how: RequestFormat
 }
 
 /** A form says a list of one in one word, and names a member of an object after both. */
@@ -208,7 +208,7 @@ describe('§5 every mutation, by every kind of user', () => {
     expect(Object.keys(MUTATIONS).toSorted()).toEqual(ROUTES.map(getName).toSorted())
   })
 
-  test.each(ROUTES.flatMap((route) => HOWS.map((how) => [getName(route), how, route] as const)))(
+  test.each(ROUTES.flatMap((route) => REQUEST_FORMATS.map((how) => [getName(route), how, route] as const)))(
     '%s as %s',
     async (name, how, route) => {
       const mutation = MUTATIONS[name] ?? {}

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
 import { type Ask, codexBody, testApp } from '../support/app.ts'
 import { dump } from '../support/dump.ts'
-import { type Browser, codeAt, HOWS, people, REMOTE } from '../support/people.ts'
+import { type Browser, codeAt, people, REMOTE, REQUEST_FORMATS } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const ENVIRONMENT_TOKEN = 'given-bootstrap-token-marked'
@@ -62,7 +62,7 @@ const post = (who: Browser, path: string, json: object = {}, more: Ask = {}) =>
   who.ask(`POST ${path}`, { json, ...more })
 /** As JSON and as a form; both fail or both can succeed. */
 const both = async (who: Browser, path: string, fields: Record<string, string>) => {
-  for (const how of HOWS) await who.send(how, `POST ${path}`, fields)
+  for (const how of REQUEST_FORMATS) await who.send(how, `POST ${path}`, fields)
 }
 const read = async <T>(response: Response): Promise<T> => (await response.json()) as T // as: the members that are named
 

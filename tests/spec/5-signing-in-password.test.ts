@@ -5,7 +5,7 @@ import { identities } from '../../db/schema/people.ts'
 import { prepareBootstrapToken } from '../../src/auth/bootstrap.ts'
 import { hasBootstrapToken, rotateBootstrapToken } from '../../src/model/users/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const SETUP = `POST ${AUTH}/password/setup`
@@ -33,7 +33,7 @@ test('§5 the token is not required on this machine, nor behind a proxy', async 
   expect(await behind.browser(REMOTE).session()).toMatchObject({ bootstrapRequired: false })
 })
 
-describe.each(HOWS)('§5 the first password from another machine (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§5 the first password from another machine (%s)', (how) => {
   test('needs the token from the log, makes the user admin and signs in', async () => {
     const { browser, token, audit } = open()
     const remote = browser(REMOTE)
@@ -197,7 +197,7 @@ describe('§5 the first user', () => {
   })
 })
 
-describe.each(HOWS)('§3 changing a password (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§3 changing a password (%s)', (how) => {
   const change = { currentPassword: PASSWORD, newPassword: NEW }
 
   test('ends every other session; this browser stays signed in, with its confirmation', async () => {

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { passkeys } from '../../db/schema/people.ts'
 import { rotateBootstrapToken } from '../../src/model/users/bootstrap-token.ts'
 import { testApp } from '../support/app.ts'
-import { HOWS, type How, PASSWORD, people, problem, REMOTE } from '../support/people.ts'
+import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS, type RequestFormat } from '../support/people.ts'
 
 const LOGIN = 'POST /api/dashboard-auth/password/login'
 const SETUP = 'POST /api/dashboard-auth/password/setup'
@@ -15,12 +15,12 @@ const open = (options: Parameters<typeof testApp>[0] = {}) => {
 }
 
 /** A JSON client gets the current user, a browser a redirect to the next page. */
-const expectIn = (how: How, response: Response, page = '/dashboard') => {
+const expectIn = (how: RequestFormat, response: Response, page = '/dashboard') => {
   expect(response.status).toBe(how === 'json' ? 200 : 303)
   if (how === 'form') expect(response.headers.get('location')?.split('?')[0]).toBe(page)
 }
 
-describe.each(HOWS)('§5 Signing in 1: per user, by name and password (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§5 Signing in 1: per user, by name and password (%s)', (how) => {
   test('correct ones sign in, and the cookie is HttpOnly and SameSite', async () => {
     const { add, browser } = open()
     const anna = add({ username: 'anna', role: 'admin' })
@@ -351,7 +351,7 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
     ])
   })
 
-  test.each(HOWS)('logout ends this one, and the cookie cannot be used again (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('logout ends this one, and the cookie cannot be used again (%s)', async (how) => {
     const { as, audit } = open()
     const anna = as('admin', { peer: REMOTE })
     const old = anna.cookie
@@ -364,7 +364,7 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
     expect(audit()).toMatchObject([{ event: 'logout', actor: id, actorName: username, actorRole: 'admin' }])
   })
 
-  test.each(HOWS)('logout-all ends every one of the user and no other (%s)', async (how) => {
+  test.each(REQUEST_FORMATS)('logout-all ends every one of the user and no other (%s)', async (how) => {
     const { as, signInAs } = open()
     const anna = as('admin', { peer: REMOTE })
     const phone = signInAs(anna.person, { peer: '192.0.2.8' })
@@ -381,7 +381,7 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
   })
 })
 
-describe.each(HOWS)('§5 Signing in 8: a passwordless local install (%s)', (how) => {
+describe.each(REQUEST_FORMATS)('§5 Signing in 8: a passwordless local install (%s)', (how) => {
   test('makes local clients the administrator, without a user, until a password is set', async () => {
     const { browser } = open()
     const local = browser()

@@ -5,7 +5,7 @@ import { commit } from '../../db/commit.ts'
 import { users } from '../../db/schema/people.ts'
 import { setGuestPassword } from '../../src/model/users/guest.ts'
 import { testApp } from '../support/app.ts'
-import { type Browser, HOWS, PASSWORD, people, REMOTE, TOTP_SECRET } from '../support/people.ts'
+import { type Browser, PASSWORD, people, REMOTE, REQUEST_FORMATS, TOTP_SECRET } from '../support/people.ts'
 import { behindProxy, HEADER } from '../support/proxied.ts'
 
 const AUTH = '/api/dashboard-auth'
@@ -66,7 +66,7 @@ describe('§5 Trusted-header 1: without the header and without a local password'
 })
 
 describe('§5 Trusted-header 6: the local administrator', () => {
-  test.each(HOWS)(
+  test.each(REQUEST_FORMATS)(
     'an Admin is sent to two-factor authentication, to a confirmation, and creates it (%s)',
     async (how) => {
       const { announced, browser, code } = behindProxy()

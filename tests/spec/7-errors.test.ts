@@ -6,7 +6,7 @@ import { AppError, CODES, type Code } from '../../src/errors.ts'
 import { noRoute } from '../../src/model/egress/route.ts'
 import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import { probe } from '../http/probe.ts'
-import { CAPABILITY, create, type Ground, ground, open } from '../sockets/ground.ts'
+import { CAPABILITY, create, open, type SocketWorld, startSocketWorld } from '../sockets/ground.ts'
 import { codexBody, getEvents, type TestApp, type TestOptions, testApp } from '../support/app.ts'
 import type { TestSocket } from '../support/socket-client.ts'
 import type { SourceFault } from '../support/source/app.ts'
@@ -525,7 +525,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   },
 }
 
-const ON_SOCKET: Record<OnSocket, { status: number; say: (service: Ground) => Promise<TestSocket> }> = {
+const ON_SOCKET: Record<OnSocket, { status: number; say: (service: SocketWorld) => Promise<TestSocket> }> = {
   turn_in_progress: {
     status: 409,
     say: async (service) => {
@@ -577,7 +577,7 @@ describe('§7 every code can be returned, with its status and its format', () =>
 describe('§7 the codes of sockets come as an error frame with the status, in the same format', () => {
   for (const [code, { status, say }] of Object.entries(ON_SOCKET))
     test(code, async () => {
-      await using service = ground()
+      await using service = startSocketWorld()
       const socket = await say(service)
       const { type, ...frame } = await socket.next()
       expect(type).toBe('error')

@@ -32,7 +32,7 @@ import {
   people,
   REMOTE,
   type SignedIn,
-  type Somebody,
+  type TestUser,
   TOTP_SECRET,
 } from '../support/people.ts'
 import { SOURCE_URL } from '../support/source/app.ts'
@@ -213,7 +213,7 @@ const STICKY_KEY = stickyKey(STICKY_HASH)
 /** The custom roles of users. Users who manage others hold what `plain` does, so they can give it. */
 export const CUSTOM = { plain: {}, greeter: { 'users:manage': 'all' } } as const
 
-const idOf = ({ browser }: { browser: Somebody }): string => browser.person.row.id
+const idOf = ({ browser }: { browser: TestUser }): string => browser.person.row.id
 /** A pending upstream sign-in with a code. The clock does not move, so it is not polled. */
 const WAITING = {
   method: 'device',

@@ -10,8 +10,8 @@ import { challenges, identities, passkeys, users } from '../../db/schema/people.
 import { dropExpiredChallenges } from '../../src/model/users/passkeys.ts'
 import { type TestOptions, testApp } from '../support/app.ts'
 import { Authenticator, type Quirks } from '../support/authenticator.ts'
-import { type Browser, people, problem, REMOTE, type Somebody } from '../support/people.ts'
-import { forgetOld } from '../support/retention.ts'
+import { type Browser, people, problem, REMOTE, type TestUser } from '../support/people.ts'
+import { runRetention } from '../support/retention.ts'
 
 const BASE = '/api/dashboard-auth/passkeys'
 const INVALID: [number, string] = [400, 'invalid_passkey']
@@ -32,7 +32,7 @@ const creation = (browser: Browser) => getOptions<PublicKeyCredentialCreationOpt
 const request = (browser: Browser, what: 'sign-in' | 'step-up') =>
   getOptions<PublicKeyCredentialRequestOptionsJSON>(browser, what)
 
-const register = async (browser: Somebody, device: Authenticator, name = 'Phone', quirks: Quirks = {}) => {
+const register = async (browser: TestUser, device: Authenticator, name = 'Phone', quirks: Quirks = {}) => {
   const response = await device.create(await creation(browser), quirks)
   return browser.ask(`POST ${BASE}/register/finish`, { json: { name, response } })
 }
@@ -404,7 +404,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     }
     expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 1000 })
     await app.clock.advance('5m')
-    await forgetOld(app)
+    await runRetention(app)
     expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 0 })
   })
 })

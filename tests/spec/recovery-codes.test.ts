@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { getPerson } from '../../src/model/users/people.ts'
 import { takeTotp } from '../../src/model/users/recovery.ts'
 import { testApp } from '../support/app.ts'
-import { codeAt, PASSWORD, people, problem, REMOTE, type Somebody } from '../support/people.ts'
+import { codeAt, PASSWORD, people, problem, REMOTE, type TestUser } from '../support/people.ts'
 
 const AUTH = '/api/dashboard-auth'
 const LOGIN = `POST ${AUTH}/password/login`
@@ -18,7 +18,7 @@ const open = () => {
 type House = ReturnType<typeof open>
 
 /** Sets up two-factor and returns the recovery codes of the answer. */
-const enroll = async ({ app }: House, who: Somebody): Promise<string[]> => {
+const enroll = async ({ app }: House, who: TestUser): Promise<string[]> => {
   const offer = (await (await who.ask(`POST ${AUTH}/totp/setup/start`)).json()) as { secret: string } // as: asserted below
   const json = { secret: offer.secret, code: codeAt(app.clock.now(), offer.secret) }
   const done = (await (await who.ask(`POST ${AUTH}/totp/setup/confirm`, { json })).json()) as {
@@ -39,7 +39,7 @@ const half = async ({ browser }: House, peer = REMOTE) => {
   return here
 }
 
-const left = async (who: Somebody): Promise<unknown> =>
+const left = async (who: TestUser): Promise<unknown> =>
   ((await (await who.ask(`GET ${AUTH}/me`)).json()) as { recoveryCodesLeft: unknown }).recoveryCodesLeft // as: asserted by the tests
 
 describe('recovery codes', () => {

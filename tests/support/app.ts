@@ -239,7 +239,7 @@ export const isTerminal = (type: string): boolean =>
  * Waits for `work` while time passes in steps of `stepMs`; fails after `steps`. While nothing waits for the clock, the
  * awaited work takes real time, such as decoding on another thread.
  */
-export const whileTimePasses = async <T>(
+export const advanceClockDuring = async <T>(
   { clock }: TestApp,
   work: Promise<T>,
   stepMs = 100,
@@ -271,7 +271,7 @@ interface Answer {
 
 /** Sends a request and reads to the end while time passes. */
 export const getAnswer = async (app: TestApp, route: string, ask: Ask, stepMs = 100): Promise<Answer> =>
-  whileTimePasses(
+  advanceClockDuring(
     app,
     app.ask(route, ask).then(async (response) => {
       const text = await response.text()

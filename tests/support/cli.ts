@@ -11,7 +11,7 @@ import { bareEnv, type CommandResult, type SpawnOptions } from './spawn.ts'
  * As `runCommand`, without the quarter of a second of CPU that each new process takes. A command that reads its standard
  * input, and output that is cleaned for a terminal, need a real process.
  */
-export const runHere = async (
+export const runInProcess = async (
   args: readonly string[],
   { dataDir, env }: Pick<SpawnOptions, 'dataDir' | 'env'> = {},
 ): Promise<CommandResult> => {

@@ -31,7 +31,7 @@ const fencedIn = (path: string): Fenced[] => {
 /**
  * The code blocks under one heading. Throws if there are none: the document has changed, and the test has to as well.
  */
-export const textsUnder = (path: string, heading: string, language?: string): string[] => {
+export const getCodeBlocks = (path: string, heading: string, language?: string): string[] => {
   const found = fencedIn(path).filter((one) => one.heading === heading && (language ?? one.language) === one.language)
   if (found.length === 0) throw new Error(`${path} has no such block under "${heading}".`)
   return found.map(({ text }) => text)

@@ -12,7 +12,7 @@ export const PAGE_PATHS = everyRoute
   .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))
   .map(({ path }) => path)
 
-export const buildHouse = async () => {
+export const buildDashboard = async () => {
   const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
   const crowd = people(app)
   const admin = crowd.as('admin', { username: 'anna' })
@@ -58,10 +58,10 @@ export const buildHouse = async () => {
   }
 }
 
-type House = Awaited<ReturnType<typeof buildHouse>>
+type House = Awaited<ReturnType<typeof buildDashboard>>
 
 /** The page at a path of the route table, with an id if it takes one, as the admin's browser gets it. */
-export const openIn = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
+export const openPage = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {
   const [, first, second, third] = path.split('/')
   const id = {
     accounts: ids.account,

@@ -49,13 +49,13 @@ export interface Browser {
   /** What a form without scripts sends: the response is a page, or a 303. */
   submit: (route: string, fields?: Fields) => Promise<Response>
   /** The same fields as JSON or as a form. */
-  send: (how: How, route: string, fields?: Fields) => Promise<Response>
+  send: (how: RequestFormat, route: string, fields?: Fields) => Promise<Response>
   /** `GET /api/dashboard-auth/session`. */
   session: () => Promise<Session>
 }
 
-export type How = 'json' | 'form'
-export const HOWS: readonly How[] = ['json', 'form']
+export type RequestFormat = 'json' | 'form'
+export const REQUEST_FORMATS: readonly RequestFormat[] = ['json', 'form']
 
 /** The members that tests look at most; the rest is there, too. */
 interface Session {
@@ -69,7 +69,7 @@ interface Session {
   [member: string]: unknown
 }
 
-export interface Somebody extends Browser {
+export interface TestUser extends Browser {
   person: Person
 }
 
@@ -113,7 +113,7 @@ export const people = (app: TestApp) => {
   const browser = (peer = '127.0.0.1'): Browser => openBrowser(app, peer)
 
   /** A browser in which `person` is signed in, without a password being hashed. */
-  const signInAs = (person: Person, { isConfirmed = true, method = 'password', peer }: SignedIn = {}): Somebody => {
+  const signInAs = (person: Person, { isConfirmed = true, method = 'password', peer }: SignedIn = {}): TestUser => {
     const { token } = commit(db, (tx) =>
       createSession(tx, random, {
         userId: person.row.id,
@@ -135,7 +135,7 @@ export const people = (app: TestApp) => {
     browser,
     signInAs,
     /** A new account of this role, signed in. */
-    as: (role: string, input: SignedIn = {}): Somebody => signInAs(add({ ...plain(input), role }), input),
+    as: (role: string, input: SignedIn = {}): TestUser => signInAs(add({ ...plain(input), role }), input),
     /** A guest who entered while guest access needs no password. */
     guest: (peer?: string): Browser => {
       app.change({ guestAccessEnabled: true })
@@ -160,10 +160,10 @@ export const problem = async (response: Response): Promise<[status: number, code
 }
 
 /** The response to a successful change: a form without scripts is redirected to a page. */
-export const doneStatus = (how: How, status: number): number => (how === 'json' ? status : 303)
+export const doneStatus = (how: RequestFormat, status: number): number => (how === 'json' ? status : 303)
 
 /** The token of the link that the answer shows once, as JSON or on a page. */
-export const shownToken = async (response: Response): Promise<string> => {
+export const getInviteToken = async (response: Response): Promise<string> => {
   const text = await response.text()
   return (/"token":"([\w-]{43})"/.exec(text) ?? /\/invite\/([\w-]{43})/.exec(text))?.[1] ?? ''
 }

@@ -23,7 +23,7 @@ export async function until(
  * Returns once a number stays the same: nothing moves any more. It counts turns of the event loop, not time, so both
  * ends of the connection have to be in this process.
  */
-export async function untilStill(read: () => number): Promise<void> {
+export async function untilUnchanged(read: () => number): Promise<void> {
   for (let last = Number.NaN, same = 0; same < 20; ) {
     const now = read()
     same = now === last ? same + 1 : 0

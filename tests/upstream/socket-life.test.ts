@@ -5,8 +5,8 @@ import type { Socket } from 'node:net'
 import { SocketStream } from '../../src/upstream/socket-stream.ts'
 import type { UpstreamStream } from '../../src/upstream/stream.ts'
 import { ManualClock } from '../support/clock.ts'
-import { until, untilStill } from '../support/until.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw } from './socket-peer.ts'
+import { until, untilUnchanged } from '../support/until.ts'
+import { acceptance, COMPLETED, collectTexts, connectTo, DELTA, rest, startPeer, startRaw } from './socket-peer.ts'
 
 const MIB = 1024 * 1024
 const KILOBYTE = `{"type":"response.output_text.delta","delta":"${'a'.repeat(977)}"}`
@@ -25,7 +25,7 @@ describe('an unread flood', () => {
     })
   const stalled = async (stream: UpstreamStream) => {
     await until(() => queued(stream) > MIB)
-    await untilStill(() => queued(stream))
+    await untilUnchanged(() => queued(stream))
     expect(queued(stream)).toBeLessThan(3 * MIB)
   }
 
@@ -89,7 +89,7 @@ test('a close behind a pause is noticed within seconds, even with unread events'
     await Bun.sleep(5)
   }
   await until(() => isOver)
-  expect((await heard(stream)).texts).toHaveLength(1400)
+  expect((await collectTexts(stream)).texts).toHaveLength(1400)
 })
 
 describe('a silent peer', () => {
@@ -249,14 +249,14 @@ test.skipIf(process.platform !== 'linux')(
         await stream.read()
         stream.cancel()
       },
-      closed: async (stream: UpstreamStream) => void (await heard(stream)),
+      closed: async (stream: UpstreamStream) => void (await collectTexts(stream)),
       paused: async (stream: UpstreamStream, close: () => void) => {
         await until(() => queued(stream) > MIB)
         close()
       },
       'closed while paused': async (stream: UpstreamStream, _: () => void, n: number) => {
         await until(() => queued(stream) > MIB)
-        if (n % 2) await heard(stream)
+        if (n % 2) await collectTexts(stream)
         else stream.cancel()
       },
     }

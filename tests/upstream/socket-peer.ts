@@ -86,7 +86,7 @@ export const rest = async (stream: UpstreamStream): Promise<(string | null)[]> =
 }
 
 /** The same for a stream that rejects at the end, with its rejection; null if it does not. */
-export const heard = async (stream: UpstreamStream): Promise<{ texts: (string | null)[]; error: unknown }> => {
+export const collectTexts = async (stream: UpstreamStream): Promise<{ texts: (string | null)[]; error: unknown }> => {
   const texts: (string | null)[] = []
   try {
     for (let batch = await stream.read(); batch; batch = await stream.read())

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { AppError } from '../../src/errors.ts'
 import { until } from '../support/until.ts'
-import { acceptance, COMPLETED, connectTo, DELTA, heard, rest, startPeer, startRaw } from './socket-peer.ts'
+import { acceptance, COMPLETED, collectTexts, connectTo, DELTA, rest, startPeer, startRaw } from './socket-peer.ts'
 
 const RATE_LIMITS = '{"type":"codex.rate_limits"}'
 
@@ -113,7 +113,7 @@ describe('a socket that closes in the middle of a turn', () => {
         })
         const socket = await connectTo(peer.url)
         const ends: boolean[] = []
-        const { texts, error } = await heard(socket.turn('x', (isClean) => ends.push(isClean)))
+        const { texts, error } = await collectTexts(socket.turn('x', (isClean) => ends.push(isClean)))
         expect(texts).toEqual(frames)
         const isAboutTheAccount = ![1001, 1009, 1012, 1013].includes(code)
         expect(error).toMatchObject({
@@ -152,7 +152,7 @@ describe('a socket that closes in the middle of a turn', () => {
         return socket
       }
       expect(await rest((await kept()).turn('go')).catch((err) => err)).toMatchObject({ code: 'ECONNRESET' })
-      const { texts, error } = await heard((await kept()).turn('begin'))
+      const { texts, error } = await collectTexts((await kept()).turn('begin'))
       expect([texts, (error as Error).message]).toEqual([[DELTA], expect.stringContaining(`code ${code} `)])
     })
 
@@ -164,7 +164,7 @@ describe('a socket that closes in the middle of a turn', () => {
     const socket = await connectTo(peer.url)
     const stream = socket.turn('x')
     await until(() => !socket.isOpen)
-    expect(await heard(stream)).toMatchObject({ texts: [DELTA], error: { code: 'stream_incomplete' } })
+    expect(await collectTexts(stream)).toMatchObject({ texts: [DELTA], error: { code: 'stream_incomplete' } })
   })
 
   test('by a binary frame rejects after the received events, and closes the socket', async () => {

@@ -11,7 +11,7 @@ interface Visit {
   isOpen: boolean
 }
 
-export interface Door {
+export interface StablePort {
   /** Origin, without a trailing slash. */
   url: string
   /** Oldest first. */
@@ -20,7 +20,7 @@ export interface Door {
 }
 
 /** `port` is called for each connection. If nothing listens there, the connection is dropped. */
-export async function openDoor(port: () => number): Promise<Door> {
+export async function openStablePort(port: () => number): Promise<StablePort> {
   const visits: Visit[] = []
   const sockets = new Set<Socket>()
   const server = createServer({ allowHalfOpen: true }, (visitor) => {

@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runHere } from '../../support/cli.ts'
+import { runInProcess } from '../../support/cli.ts'
 import { type RunningServer, spawnServer } from '../../support/spawn.ts'
 import { until } from '../../support/until.ts'
 import type { AccountOptions } from '../../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../../support/upstream/app.ts'
 import type { ReceivedRequest } from '../../support/upstream/ledger.ts'
 import { isJson, type Json } from '../../support/upstream/script.ts'
-import { type Door, openDoor } from './door.ts'
+import { openStablePort, type StablePort } from './door.ts'
 
 export interface WorldOptions {
   /** Imported in this order; three of the plan `plus` by default. */
@@ -24,7 +24,7 @@ export interface World extends AsyncDisposable {
   /** Origin of the server, without a trailing slash; another one after a restart. */
   readonly url: string
   /** Leads to the server, wherever it is. */
-  door: Door
+  door: StablePort
   /** The server's data folder, for reading its database. */
   readonly dataDir: string
   /** An unlimited API key of the server. */
@@ -103,7 +103,7 @@ async function setUp(upstream: Upstream, settings: Record<string, string>, optio
 }
 
 async function sluice(args: string[], options: CommandOptions): Promise<string> {
-  const { exitCode, stdout, stderr } = await runHere(args, options)
+  const { exitCode, stdout, stderr } = await runInProcess(args, options)
   if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}.\n${stdout}${stderr}`)
   return stdout
 }
@@ -119,7 +119,7 @@ async function getWorld({ upstream, key, start, tearDown }: Parts): Promise<Worl
   let server = await start()
   let before = ''
   const output = () => before + server.output()
-  const door = await openDoor(() => server.port)
+  const door = await openStablePort(() => server.port)
   const turns = () => upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
   const getEmail = (id: string | null) =>
     upstream.accounts.find(({ chatgptAccountId }) => chatgptAccountId === id)?.email ?? 'nobody'

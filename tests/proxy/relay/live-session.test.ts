@@ -14,7 +14,7 @@ import type { Turn } from '../../../src/proxy/turn/turn.ts'
 import { type LiveSocket, openLiveSocket } from '../../../src/upstream/live-socket.ts'
 import { ManualClock } from '../../support/clock.ts'
 import { connectSocket } from '../../support/socket-client.ts'
-import { until, untilStill } from '../../support/until.ts'
+import { until, untilUnchanged } from '../../support/until.ts'
 import { acceptance, startPeer, startRaw } from '../../upstream/socket-peer.ts'
 
 const MIB = 1024 * 1024
@@ -144,7 +144,7 @@ describe('a client that does not read', () => {
     client.pause()
     const [upstream] = peer.clients
     for (let n = 0; n < 32; n++) upstream?.send(new Uint8Array(MIB))
-    await untilStill(() => upstream?.getBufferedAmount() ?? 0)
+    await untilUnchanged(() => upstream?.getBufferedAmount() ?? 0)
     await pass(29)
     expect(left.ends).toEqual([])
     await passUntilEnded()
@@ -209,9 +209,9 @@ describe('an upstream that does not answer pings', () => {
     })
     upstream.send(new Uint8Array(64 * MIB), () => {})
     await until(() => upstream.queuedBytes > 0)
-    await untilStill(() => upstream.queuedBytes)
+    await untilUnchanged(() => upstream.queuedBytes)
     await clock.advance('5m')
-    await untilStill(() => upstream.queuedBytes)
+    await untilUnchanged(() => upstream.queuedBytes)
     expect(isClosed).toBe(false)
   })
 

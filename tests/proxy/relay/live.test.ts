@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { liveCalls } from '../../../db/schema/live-calls.ts'
 import { accountOfCall } from '../../../src/model/conversations/live-calls.ts'
 import { type Ask, expectNothingLeft, type TestApp, type TestOptions, testApp } from '../../support/app.ts'
-import { forgetOld } from '../../support/retention.ts'
+import { runRetention } from '../../support/retention.ts'
 import type { RelayCall } from '../../support/upstream/relay-routes.ts'
 
 const ROWS = [
@@ -224,10 +224,10 @@ describe('the binding', () => {
     const app = setup()
     await (await app.create()).text()
     await app.clock.advance(7_100_000)
-    await forgetOld(app.app)
+    await runRetention(app.app)
     expect(bound(app.app)).toHaveLength(1)
     await app.clock.advance(100_000)
-    await forgetOld(app.app)
+    await runRetention(app.app)
     expect(bound(app.app)).toEqual([])
   })
 

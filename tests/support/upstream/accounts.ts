@@ -213,7 +213,7 @@ export class Account {
 }
 
 /** All accounts of one stand-in. */
-export class AccountBook {
+export class SimAccounts {
   readonly #accounts: Account[] = []
   readonly #now: () => number
   readonly #mint: Mint

@@ -1,7 +1,7 @@
 /** The stand-in upstream: plays ChatGPT over HTTP and WebSocket, and keeps a record. */
 import type { Server } from 'bun'
 import { Hono } from 'hono'
-import { type Account, AccountBook, type AccountOptions } from './accounts.ts'
+import { type Account, type AccountOptions, SimAccounts } from './accounts.ts'
 import { type Controls, controlRoutes } from './control.ts'
 import { Ledger, type ReceivedHandshake, type ReceivedRequest, type Stats } from './ledger.ts'
 import type { LiveCallSocket } from './live-calls.ts'
@@ -134,7 +134,7 @@ function createWorld({ now = Date.now, sleep = realSleep, keepRequests = KEPT_RE
     now,
     sleep,
     mint,
-    accounts: new AccountBook(now, mint),
+    accounts: new SimAccounts(now, mint),
     ledger,
     signIns: new SignIns({ now, mint, ledger }),
     script: null,

@@ -5,7 +5,7 @@
 import type { ServerWebSocket } from 'bun'
 import type { Account } from './accounts.ts'
 import type { ReceivedHandshake } from './ledger.ts'
-import { authenticate, getWhere } from './received.ts'
+import { authenticate, getRouteName } from './received.ts'
 import { apiError } from './refusal.ts'
 import type { RelayCall, RelayRoute } from './relay-routes.ts'
 import type { World } from './world.ts'
@@ -43,7 +43,7 @@ export const LIVE_ROUTES: readonly RelayRoute[] = ['codex/realtime/calls', 'code
 
 function createCall({ received, account, world }: RelayCall): Response {
   if (received.search.includes('sk-clb-') || 'call_id' in received.query)
-    world.ledger.odd(`${getWhere(received)}: the query has a client API key or a call id`)
+    world.ledger.odd(`${getRouteName(received)}: the query has a client API key or a call id`)
   if (received.bodyText === '') throw apiError(400, 'invalid_offer', 'An offer is needed')
   const callId = world.mint('rtc')
   world.liveCalls.set(callId, account)
@@ -57,15 +57,15 @@ export const isSideband = (path: string): boolean => SIDEBAND.test(path)
 export function joinCall(handshake: ReceivedHandshake, world: World): Account {
   const { accounts, ledger, liveCalls } = world
   for (const name of Object.keys(handshake.headers))
-    if (!ALLOWED.has(name)) ledger.odd(`${getWhere(handshake)}: the header ${name} came with a live call`)
+    if (!ALLOWED.has(name)) ledger.odd(`${getRouteName(handshake)}: the header ${name} came with a live call`)
   if (handshake.headers['openai-beta']?.includes('responses_websockets'))
-    ledger.odd(`${getWhere(handshake)}: a live call came with the beta of Responses sockets`)
+    ledger.odd(`${getRouteName(handshake)}: a live call came with the beta of Responses sockets`)
   const account = authenticate(handshake, accounts, ledger)
   const url = new URL(handshake.url)
   const callId = url.searchParams.get('call_id') ?? url.pathname.split('/').at(-1) ?? ''
   const owner = liveCalls.get(callId)
   if (owner !== account) {
-    if (owner) ledger.odd(`${getWhere(handshake)}: ${account.email} came to a call of ${owner.email}`)
+    if (owner) ledger.odd(`${getRouteName(handshake)}: ${account.email} came to a call of ${owner.email}`)
     throw apiError(404, 'call_not_found', `There is no call ${callId}.`)
   }
   return account

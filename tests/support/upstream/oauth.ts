@@ -1,5 +1,5 @@
 /** The token endpoint of the stand-in upstream: the refresh grant with rotation, and the codes of sign-ins. */
-import type { Account, AccountBook, TokenSet } from './accounts.ts'
+import type { Account, SimAccounts, TokenSet } from './accounts.ts'
 import { apiError, Refusal } from './refusal.ts'
 import { isJson, type Json } from './script.ts'
 import type { SignIns } from './sign-ins.ts'
@@ -9,7 +9,7 @@ export const CLIENT_ID = 'app_EMoamEEZ73f0CkXaXp7hrann'
 const TEN_DAYS_SECONDS = 864_000
 
 /** Answers a parsed JSON body of `POST /oauth/token`; throws a `Refusal` for everything it does not grant. */
-export function grantTokens(accounts: AccountBook, body: unknown): Record<string, unknown> {
+export function grantTokens(accounts: SimAccounts, body: unknown): Record<string, unknown> {
   const request = getFields(body)
   if (request.grant_type !== 'refresh_token')
     throw new Refusal(400, { error: 'unsupported_grant_type', error_description: 'Only refresh_token is played.' })
@@ -39,7 +39,7 @@ export function grantCode(
 }
 
 /** The account that was ever given the refresh token of this body. */
-export function presentedBy(accounts: AccountBook, body: unknown): Account | undefined {
+export function presentedBy(accounts: SimAccounts, body: unknown): Account | undefined {
   return accounts.byRefreshToken(String(getFields(body).refresh_token ?? ''))
 }
 

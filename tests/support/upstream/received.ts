@@ -1,5 +1,5 @@
 /** Reads a request of the stand-in upstream completely, records it and identifies its account. */
-import type { Account, AccountBook } from './accounts.ts'
+import type { Account, SimAccounts } from './accounts.ts'
 import type { Ledger, ReceivedHandshake, ReceivedRequest } from './ledger.ts'
 import { headerOddities } from './oddities.ts'
 import { Refusal } from './refusal.ts'
@@ -33,7 +33,7 @@ export async function receive(request: Request, now: number, ledger: Ledger): Pr
   ledger.receive(received)
   const kind = received.path.endsWith('/codex/responses') ? 'stream' : 'plain'
   if (!isForPeople(received))
-    for (const sentence of headerOddities(getWhere(received), headers, kind)) ledger.odd(sentence)
+    for (const sentence of headerOddities(getRouteName(received), headers, kind)) ledger.odd(sentence)
   const bytes = new Uint8Array(await request.arrayBuffer())
   Object.defineProperty(received, 'bytes', { value: bytes, enumerable: false })
   received.bodyText = decode(bytes, headers['content-encoding'])
@@ -49,7 +49,7 @@ function isForPeople({ method, path }: Received): boolean {
 }
 
 /** `POST /path`, the start of every oddity about a request. */
-export function getWhere({ method, path }: Received): string {
+export function getRouteName({ method, path }: Received): string {
   return `${method} ${path}`
 }
 
@@ -57,7 +57,7 @@ export function getWhere({ method, path }: Received): string {
  * The account of the request's access token; throws 401 when there is none, it is no longer valid, or the request names
  * another account.
  */
-export function authenticate(received: Received, accounts: AccountBook, ledger: Ledger): Account {
+export function authenticate(received: Received, accounts: SimAccounts, ledger: Ledger): Account {
   const token = /^Bearer (.+)$/i.exec(received.headers.authorization ?? '')?.[1]
   const account = token === undefined ? undefined : accounts.byAccessToken(token)
   if (token === undefined || !account) throw new Refusal(401, { detail: 'Unauthorized' })
@@ -70,7 +70,7 @@ export function authenticate(received: Received, accounts: AccountBook, ledger: 
   const named = received.headers['chatgpt-account-id']
   if (named !== account.chatgptAccountId) {
     const who = named === undefined ? 'no chatgpt-account-id' : 'the chatgpt-account-id of another account'
-    ledger.odd(`${getWhere(received)}: the token of ${account.email} came with ${who}`)
+    ledger.odd(`${getRouteName(received)}: the token of ${account.email} came with ${who}`)
     throw new Refusal(401, { detail: 'Unauthorized' })
   }
   noteTurnState(received, account, ledger)
@@ -91,7 +91,7 @@ export function continueTurn(received: Received, account: Account, mint: Mint): 
 function noteTurnState(received: Received, account: Account, ledger: Ledger): void {
   const state = received.headers['x-codex-turn-state']
   if (state === undefined || state.startsWith(turnStateFor(account, ''))) return
-  ledger.odd(`${getWhere(received)}: ${account.email} got an x-codex-turn-state that it did not issue`)
+  ledger.odd(`${getRouteName(received)}: ${account.email} got an x-codex-turn-state that it did not issue`)
 }
 
 const LITE_HEADER = 'x-openai-internal-codex-responses-lite'
@@ -104,7 +104,7 @@ const LITE_FIELD = 'ws_request_header_x_openai_internal_codex_responses_lite'
 export function noteLiteMarker(received: ReceivedRequest, ledger: Ledger): void {
   if (!isJson(received.body) || !Array.isArray(received.body.input)) return
   if (!received.body.input.some((item) => isJson(item) && item.type === 'additional_tools')) return
-  const where = `${getWhere(received)}: a body with additional_tools came`
+  const where = `${getRouteName(received)}: a body with additional_tools came`
   if (received.connection === null) {
     if (received.headers[LITE_HEADER] !== 'true') ledger.odd(`${where} without the responses-lite header`)
   } else if (getMetadata(received.body)[LITE_FIELD] !== 'true')

@@ -14,7 +14,7 @@ import type { Env } from './routes.ts'
 import { isJson } from './script.ts'
 import { TRANSCRIBE } from './transcribe.ts'
 import { rateHeaders } from './usage.ts'
-import { strike, type World } from './world.ts'
+import { applyEarlyFault, type World } from './world.ts'
 
 /** The input of a response to a relayed request. */
 export type RelayCall = { received: ReceivedRequest; account: Account; world: World }
@@ -130,7 +130,7 @@ async function answerTo(c: Context<Env>, world: World, route: RelayRoute): Promi
   const account = authenticate(received, world.accounts, world.ledger)
   if (c.req.method === 'GET' && received.bodyText !== '') throw detail(400, 'A GET has no body')
   const fault = account.takeFault(route.fault)
-  await strike(fault, world, { signal: c.req.raw.signal, record: received })
+  await applyEarlyFault(fault, world, { signal: c.req.raw.signal, record: received })
   const call: RelayCall = { received, account, world }
   const answer = (await world.relayAnswer?.(call)) ?? (await route.answer(call))
   for (const [name, value] of Object.entries(rateHeaders(account, world.now()))) answer.headers.set(name, value)

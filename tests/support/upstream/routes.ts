@@ -19,7 +19,7 @@ import { type Answer, answers, defaultAnswer, type Turn } from './script.ts'
 import { signInRoutes } from './sign-in-routes.ts'
 import { precompute, sseBody } from './stream.ts'
 import { rateHeaders, resetCreditsDocument, usageDocument } from './usage.ts'
-import { strike, type World } from './world.ts'
+import { applyEarlyFault, type World } from './world.ts'
 
 /** The origin of every request according to the trace page. */
 export const EXIT_ADDRESS = '203.0.113.9'
@@ -169,7 +169,7 @@ async function token(c: C, world: World): Promise<Response> {
 /** Takes the account's fault and plays the part of it that comes before or instead of a 200. */
 async function struck(c: C, world: World, account: Account, route: FaultRoute): Promise<Fault | null> {
   const fault = account.takeFault(route)
-  await strike(fault, world, { signal: c.req.raw.signal, record: c.get('received') })
+  await applyEarlyFault(fault, world, { signal: c.req.raw.signal, record: c.get('received') })
   return fault
 }
 

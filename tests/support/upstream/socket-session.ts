@@ -9,12 +9,12 @@ import type { Fault } from './faults.ts'
 import { judgeCreate } from './judge.ts'
 import type { ReceivedHandshake, ReceivedRequest } from './ledger.ts'
 import { planStream } from './plan.ts'
-import { getWhere, noteLiteMarker } from './received.ts'
+import { getRouteName, noteLiteMarker } from './received.ts'
 import { apiError, ConnectionReset, detail, Refusal } from './refusal.ts'
 import { type Answer, answers, defaultAnswer, isJson, type Json, type Turn } from './script.ts'
 import { getFrames, type Outgoing } from './socket-frames.ts'
 import { rateHeaders } from './usage.ts'
-import { strike, type World } from './world.ts'
+import { applyEarlyFault, type World } from './world.ts'
 
 export type Socket = ServerWebSocket<SocketSession>
 
@@ -75,7 +75,7 @@ export class SocketSession {
     const frame = parse(message)
     if (frame === null || (frame.type !== 'response.create' && !NOTICES.has(String(frame.type)))) {
       const what = typeof message !== 'string' ? 'a binary frame' : frame ? `the type ${frame.type}` : 'no JSON object'
-      this.#world.ledger.odd(`${getWhere(this.#handshake)}: ${what} came on the socket`)
+      this.#world.ledger.odd(`${getRouteName(this.#handshake)}: ${what} came on the socket`)
       this.#send(apiError(400, 'invalid_frame', `The frame is not understood: ${what}.`))
     } else if (frame.type !== 'response.create') this.#handshake.notices.push(frame)
     else await this.#create(this.#record(String(message), frame), frame)
@@ -102,7 +102,7 @@ export class SocketSession {
 
   async #create(received: ReceivedRequest, body: Json): Promise<void> {
     if (this.#answering) {
-      this.#world.ledger.odd(`${getWhere(received)}: a response was asked for while another one was under way`)
+      this.#world.ledger.odd(`${getRouteName(received)}: a response was asked for while another one was under way`)
       return this.#refuse(apiError(400, 'response_in_progress', 'Another response is in progress.'), received)
     }
     this.#answering = received
@@ -112,7 +112,7 @@ export class SocketSession {
       const turn = this.#judge(received, body)
       fault = this.#account.takeFault('create') ?? this.#account.takeFault('responses')
       this.#stall(fault)
-      await strike(fault, this.#world, { signal: this.#gone.signal, record: received })
+      await applyEarlyFault(fault, this.#world, { signal: this.#gone.signal, record: received })
       received.status = 200
       await this.#answer(turn, received, fault)
     } catch (error) {

@@ -1,7 +1,7 @@
 /** The sockets of the stand-in upstream: handshakes, turns, and the state of a connection. */
 import { afterEach, describe, expect, test } from 'bun:test'
 import { connectSocket, SocketRefused } from '../socket-client.ts'
-import { until, untilStill } from '../until.ts'
+import { until, untilUnchanged } from '../until.ts'
 import { createUpstream } from './app.ts'
 import { aCreate, ask, getEvents, getHandshake, getText, getTypes, idOf, says } from './client.ts'
 import { faults } from './faults.ts'
@@ -213,7 +213,7 @@ describe('a turn', () => {
     socket.send(aCreate())
     const sent = () => upstream.requests[0]?.eventsSent ?? 0
     await until(() => sent() > 0)
-    await untilStill(sent)
+    await untilUnchanged(sent)
     expect(sent()).toBeLessThan(3000)
     socket.resume()
     await socket.next(({ type }) => type === 'response.completed')

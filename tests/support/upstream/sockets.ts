@@ -4,11 +4,11 @@ import { answerHeaders } from './answer-headers.ts'
 import type { ReceivedHandshake } from './ledger.ts'
 import { isSideband, joinCall, LiveCallSocket } from './live-calls.ts'
 import { headerOddities } from './oddities.ts'
-import { authenticate, getWhere } from './received.ts'
+import { authenticate, getRouteName } from './received.ts'
 import { detail, Refusal } from './refusal.ts'
 import { SocketSession, type Socket as TurnSocket } from './socket-session.ts'
 import { rateHeaders } from './usage.ts'
-import { strike, type World } from './world.ts'
+import { applyEarlyFault, type World } from './world.ts'
 
 const PATH = '/backend-api/codex/responses'
 const BETA = 'responses_websockets=2026-02-06'
@@ -94,7 +94,7 @@ export class Sockets {
     }
     ledger.receiveHandshake(handshake)
     const kind = isSideband(handshake.path) ? 'sideband' : 'handshake'
-    for (const sentence of headerOddities(getWhere(handshake), headers, kind)) ledger.odd(sentence)
+    for (const sentence of headerOddities(getRouteName(handshake), headers, kind)) ledger.odd(sentence)
     return handshake
   }
 
@@ -105,7 +105,7 @@ export class Sockets {
     const betas = (handshake.headers['openai-beta'] ?? '').split(',').map((beta) => beta.trim())
     if (!betas.includes(BETA)) throw detail(400, `The openai-beta header must contain ${BETA}`)
     const fault = account.takeFault('handshake')
-    await strike(fault, this.#world, { signal: request.signal, record: handshake })
+    await applyEarlyFault(fault, this.#world, { signal: request.signal, record: handshake })
     const headers = { 'x-request-id': mint('req'), ...answerHeaders(handshake, account, this.#world) }
     handshake.status = 101
     const data = new SocketSession(this.#world, account, handshake, fault)
@@ -120,7 +120,7 @@ export class Sockets {
   ): Promise<Response | undefined> {
     const account = joinCall(handshake, this.#world)
     const fault = account.takeFault('handshake')
-    await strike(fault, this.#world, { signal: request.signal, record: handshake })
+    await applyEarlyFault(fault, this.#world, { signal: request.signal, record: handshake })
     handshake.status = 101
     const data = new LiveCallSocket(this.#world, handshake)
     if (server.upgrade(request, { data, headers: fault?.headers ?? {} })) return undefined

@@ -1,7 +1,7 @@
 /** The streams of the stand-in upstream: how they fail, wait for their reader, and what is recorded. */
 import { describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { until, untilStill } from '../until.ts'
+import { until, untilUnchanged } from '../until.ts'
 import type { Account } from './accounts.ts'
 import { createUpstream, type Upstream } from './app.ts'
 import { aBody, ask, get, getEvents, getHeaders, getText, getTypes, says } from './client.ts'
@@ -148,7 +148,7 @@ describe('the reader', () => {
     socket.write([...lines, ...head.map((field) => field.join(': ')), '', body].join('\r\n'))
     const sent = () => upstream.requests[0]?.eventsSent ?? 0
     await until(() => sent() > 0)
-    await untilStill(sent)
+    await untilUnchanged(sent)
     expect(sent()).toBeLessThan(count / 2)
     socket.destroy()
     await until(() => upstream.openStreams === 0)

@@ -1,5 +1,5 @@
 /** What all routes and sockets of the stand-in upstream share, and how it plays an early fault. */
-import type { Account, AccountBook } from './accounts.ts'
+import type { Account, SimAccounts } from './accounts.ts'
 import type { Fault } from './faults.ts'
 import type { Ledger } from './ledger.ts'
 import type { LiveCallSocket } from './live-calls.ts'
@@ -17,7 +17,7 @@ export type World = {
   now: () => number
   sleep: Sleep
   mint: Mint
-  accounts: AccountBook
+  accounts: SimAccounts
   ledger: Ledger
   signIns: SignIns
   script: Script | null
@@ -38,7 +38,7 @@ export type World = {
 type Caller = { signal: AbortSignal; record: { aborted: boolean } }
 
 /** Plays the part of a fault that comes before or instead of a response; throws `Refusal` or `ConnectionReset`. */
-export async function strike(fault: Fault | null, world: World, caller: Caller): Promise<void> {
+export async function applyEarlyFault(fault: Fault | null, world: World, caller: Caller): Promise<void> {
   if (fault?.delayHeadersMs) await pause(fault.delayHeadersMs, world, caller)
   if (fault?.reset) throw new ConnectionReset('The connection breaks before any header.')
   if (fault?.status !== undefined) throw new Refusal(fault.status, fault.body, fault.headers)

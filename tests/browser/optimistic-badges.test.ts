@@ -27,7 +27,7 @@ afterAll(async () => {
 
 const getBadge = (page: Page, name: string) => getText(page.locator(`${name} .badge`).first())
 
-/** What the badge says while the request is held, and after `answer`. */
+/** The text of the badge while the request is held, and after `answer`. */
 const press = async (
   page: Page,
   { url, button, badge }: Record<'url' | 'button' | 'badge', string>,
@@ -86,7 +86,7 @@ test('a new secret stays when the response to an earlier change arrives late', a
   await ended
   expect(await getText(page.locator('.command-key code'))).toBe(secret)
   await page.goto(world.url + paths.key)
-  await page.click(SWITCH.button) // as it was
+  await page.click(SWITCH.button) // unchanged
   await page.locator('.key-head .badge', { hasText: 'Active' }).waitFor()
 })
 

@@ -1,5 +1,4 @@
 /** The overview in a browser, and its updates: one stream for all tabs, and polling without one. */
-/** The overview in a browser, and its updates: one stream for all tabs, and polling without one. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -161,8 +160,6 @@ const setHidden = (isHidden: boolean): void => {
   document.dispatchEvent(new Event('visibilitychange'))
 }
 
-describe('while the overview is open', () => {
-  test('a paused account shows in both tabs without a reload', async () => {
 describe('while the overview is open', () => {
   test('a paused account shows in both tabs without a reload', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })
@@ -351,27 +348,6 @@ describe('while the overview is open', () => {
     await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
     for (const each of [page, other]) await arrivedAt(each, '/login')
   })
-  test.each(['/accounts', '/logs'])(
-    'signing out elsewhere redirects every tab, including %s without its own stream',
-    async (path) => {
-      await using server = await spawnServer()
-      await using visit = await browser.visit(`${server.url}/setup`)
-      const { page } = visit
-      const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
-      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-      await loadAndConnect(page, () => page.goto(`${server.url}/dashboard`))
-      const other = await page.context().newPage()
-      const streams: string[] = []
-      other.on('request', (request) => {
-        if (new URL(request.url()).pathname === '/api/events') streams.push(request.url())
-      })
-      await other.goto(server.url + path)
-      await other.waitForTimeout(1500)
-      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-      for (const each of [page, other]) await arrivedAt(each, '/login')
-      expect(streams).toEqual([])
-    },
-  )
 
   test('an error in a part disappears with the next successful response of that part', async () => {
     await using visit = await browser.visit(dashboard(), { untilLive: true })

@@ -63,20 +63,6 @@ describe('checkpoint', () => {
       expect(rowsInFileAlone()).toBe(-1)
     },
   )
-  test('SQLite versions that checkpoint when asked to count are not asked', () => {
-    expect(['3.37.0', '3.43.2', '3.50.4', '3.51.0', '3.54.1'].map(knowsNoop)).toEqual([false, false, false, true, true])
-  })
-
-  test.skipIf(!canTellPagesBehind(new Database()))(
-    'pages not checkpointed are counted, without checkpointing them',
-    () => {
-      fill(400)
-      const behind = pagesBehind(sqlite)
-      expect(behind).toBeGreaterThan(100)
-      expect(pagesBehind(sqlite)).toBe(behind)
-      expect(rowsInFileAlone()).toBe(-1)
-    },
-  )
 
   test('a writer in the middle of a transaction is neither blocked nor checkpointed', () => {
     fill(10)

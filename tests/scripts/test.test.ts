@@ -32,8 +32,6 @@ test('the last line names skipped tests only if there are any', () => {
 
 test('notes of a passing test are shown, and nothing else is', () => {
   expect(getNotes(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
-test('notes of a passing test are shown, and nothing else is', () => {
-  expect(getNotes(`a.test.ts:\nnote: it took 5 s\n(pass) note: nothing\n${CLOSING}`)).toEqual(['note: it took 5 s'])
 })
 
 test('failures of a failed run are shown with their errors, and passes are not', () => {

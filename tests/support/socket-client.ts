@@ -1,5 +1,4 @@
 /** Drives a WebSocket like the native client, for tests; every call fails with a message after 5 s. */
-/** Drives a WebSocket like the native client, for tests; every call fails with a message after 5 s. */
 import WebSocket from 'ws'
 import { PATIENCE_MS } from './until.ts'
 

@@ -89,8 +89,6 @@ test('a 407 is not a response about an account', async () => {
 
 test('an interrupted stream does not end normally', async () => {
   let breakOff = () => {}
-test('an interrupted stream does not end normally', async () => {
-  let breakOff = () => {}
   using breaking = await upstreamThat((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n')
     breakOff = () => socket.resetAndDestroy()

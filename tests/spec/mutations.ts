@@ -148,7 +148,13 @@ export const buildWorld = (
     }
   }
   /** The user the proxy announces as `anna`, with a confirmation. */
+  let anna: ReturnType<typeof as> | null = null
+  /** Signed in as `anna` by the proxy's header, and confirmed. */
   const announced = () => {
+    anna ??= addAnna()
+    return anna
+  }
+  const addAnna = () => {
     const asker = as('admin', true, { hasPassword: false, method: 'trusted_header' })
     commit(db, (tx) =>
       tx

@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inLanes } from '../src/lib/lanes.ts'
 import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
+import measuredSeconds from './test-seconds.json'
 
 const ROOT = resolve(import.meta.dir, '..')
 
@@ -16,9 +17,12 @@ const TEST_TIMEOUT_MS = 120_000
 const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
 /** Parallel runs: one more than there are processors, because tests of processes and pages also wait. */
 const LANES = Math.min(availableParallelism() + 1, 4)
-/** In this order: first the fastest, for early results, then the longest, so that all lanes end together. */
-const ORDER = ['types', 'lint', 'browser', 'process', 'unit', 'clients', 'spec'] as const
-type LayerName = (typeof ORDER)[number]
+type LayerName = 'types' | 'lint' | 'unit' | 'spec' | 'process' | 'browser' | 'clients'
+
+/** Measured on two quiet processors, for files that take 10 s or more. It only decides the order, so it may be old. */
+const SECONDS: Readonly<Record<string, number>> = measuredSeconds
+/** A file that is not listed. */
+const USUAL_SECONDS = 2
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
 const PACKAGES = ['tests/browser', 'tests/clients']
@@ -34,17 +38,25 @@ interface Report extends Counts {
   output: string
 }
 
+interface Run<R extends Counts = Report> {
+  /** About how long it takes. */
+  seconds: number
+  start: () => Promise<R>
+}
+
 /** A layer: its runs, which may be parallel, or the reason why there are none. */
-type Runs = (() => Promise<Report>)[] | string
+type Runs = Run[] | string
+/** Started first, for an early answer. */
+const FIRST = Number.POSITIVE_INFINITY
 
 const LAYERS: Record<LayerName, () => Runs> = {
-  types: () => [() => oneTest(['node_modules/.bin/tsc', '--noEmit'])],
-  lint: () => [lint],
-  unit: () => bunTests('unit', 4),
-  spec: () => bunTests('spec', 2),
-  process: () => bunTests('process', 4),
+  types: () => [{ seconds: FIRST, start: () => oneTest(['node_modules/.bin/tsc', '--noEmit']) }],
+  lint: () => [{ seconds: FIRST, start: lint }],
+  unit: () => bunTests('unit', 6),
+  spec: () => bunTests('spec', 3),
+  process: () => bunTests('process', 6),
   browser: browserTests,
-  clients: () => bunTests('clients', 2),
+  clients: () => bunTests('clients', 4),
 }
 
 /**
@@ -96,8 +108,11 @@ async function main(): Promise<void> {
   const total = await installPackages()
   // Installed here once, because parallel layers would all install it.
   await ensureProgram(CHROMIUM, { isBest: true })
-  const chosen = ORDER.filter((name) => only.length === 0 || only.includes(name))
-  await inLanes(chosen.flatMap(getRuns), LANES, async (run) => add(total, await run()))
+  const layers = Object.keys(LAYERS) as LayerName[] // as: declared with these keys
+  const chosen = layers.filter((name) => only.length === 0 || only.includes(name))
+  // The longest first, so that all lanes end together.
+  const runs = chosen.flatMap(getRuns).toSorted((a, b) => b.seconds - a.seconds)
+  await inLanes(runs, LANES, async ({ start }) => add(total, await start()))
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
 }
@@ -118,7 +133,7 @@ async function installPackages(): Promise<Counts> {
 }
 
 /** The runs of a layer. The last one to end prints the total. */
-function getRuns(name: LayerName): (() => Promise<Counts>)[] {
+function getRuns(name: LayerName): Run<Counts>[] {
   const runs = LAYERS[name]()
   if (typeof runs === 'string') {
     console.log(`${name.padEnd(8)} NOT RUN: ${runs}`)
@@ -126,17 +141,20 @@ function getRuns(name: LayerName): (() => Promise<Counts>)[] {
   }
   const layer: Report = { passed: 0, failed: 0, skipped: 0, output: '' }
   let left = runs.length
-  let seconds = 0
-  return runs.map((run) => async () => {
-    const startedNs = Bun.nanoseconds()
-    const report = await run()
-    seconds += (Bun.nanoseconds() - startedNs) / 1e9
-    add(layer, report)
-    layer.output += report.output
-    left -= 1
-    if (left === 0) print(name, layer, seconds)
-    return report
-  })
+  let took = 0
+  return runs.map(({ seconds, start }) => ({
+    seconds,
+    start: async () => {
+      const startedNs = Bun.nanoseconds()
+      const report = await start()
+      took += (Bun.nanoseconds() - startedNs) / 1e9
+      add(layer, report)
+      layer.output += report.output
+      left -= 1
+      if (left === 0) print(name, layer, took)
+      return report
+    },
+  }))
 }
 
 function print(name: LayerName, report: Report, seconds: number): void {
@@ -159,21 +177,33 @@ function browserTests(): Runs {
   const files = testFiles('browser')
   if (files.length === 0 || findProgram(CHROMIUM)) return bunTests('browser', files.length)
   const reason = 'no Chromium on this machine; install chromium and run again'
-  return process.env.CI === 'true' ? [async () => asOneTest(true, reason)] : reason
+  return process.env.CI === 'true' ? [{ seconds: FIRST, start: async () => asOneTest(true, reason) }] : reason
 }
 
-/** The files of a layer, distributed over `count` runs in turn, because slow files often have similar names. */
+/** The files of a layer in `count` runs. */
 function bunTests(layer: LayerName, count: number): Runs {
   const files = testFiles(layer)
   if (files.length === 0) return 'it has no test file yet'
-  const shares = Array.from({ length: Math.min(count, files.length) }, (_, n) =>
-    files.filter((_file, place) => place % count === n),
-  )
-  return shares.map((share) => async () => {
-    const argv = [process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...share]
-    const { output, exitCode } = await command(argv, ROOT, FOR_TESTS)
-    return { ...readCounts(output, exitCode), output }
-  })
+  return deal(files, Math.min(count, files.length)).map((share) => ({
+    seconds: share.seconds,
+    start: async () => {
+      const argv = [process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...share.files.map((path) => `./${path}`)]
+      const { output, exitCode } = await command(argv, ROOT, FOR_TESTS)
+      return { ...readCounts(output, exitCode), output }
+    },
+  }))
+}
+
+/** The slowest file first, each to the share that has least to do. */
+export function deal(files: readonly string[], count: number): { files: string[]; seconds: number }[] {
+  const shares = Array.from({ length: count }, () => ({ files: [] as string[], seconds: 0 }))
+  const getSeconds = (path: string) => SECONDS[path] ?? USUAL_SECONDS
+  for (const path of files.toSorted((a, b) => getSeconds(b) - getSeconds(a))) {
+    const share = shares.reduce((least, one) => (one.seconds < least.seconds ? one : least))
+    share.files.push(path)
+    share.seconds += getSeconds(path)
+  }
+  return shares
 }
 
 /** The last compiler tier costs a test process more than it saves: 6 to 12 % of the processor time (Bun 1.4.5). */
@@ -182,7 +212,7 @@ const FOR_TESTS = { BUN_JSC_useFTLJIT: '0' }
 function testFiles(layer: string): string[] {
   const found = [...new Bun.Glob('tests/**/*.test.{ts,tsx}').scanSync({ cwd: ROOT })]
   const own = found.filter((path) => !path.includes('/node_modules/') && getLayer(path) === layer)
-  return own.sort().map((path) => `./${path}`)
+  return own.sort()
 }
 
 async function oneTest(argv: string[]): Promise<Report> {

@@ -1,6 +1,8 @@
 /** The totals of the test runner: a failure must never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
-import { closingLine, getLayer, getNotes, readCounts, withoutPassed } from '../../scripts/test.ts'
+import { existsSync } from 'node:fs'
+import { closingLine, deal, getLayer, getNotes, readCounts, withoutPassed } from '../../scripts/test.ts'
+import measuredSeconds from '../../scripts/test-seconds.json'
 
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
@@ -48,4 +50,16 @@ test.each([
   ['tests/architecture.test.ts', 'unit'],
 ])('%s runs in the layer %s', (path, layer) => {
   expect(getLayer(path)).toBe(layer)
+})
+
+test('every file is in one share, and slow files are apart', () => {
+  const slow = ['tests/browser/axe.test.ts', 'tests/browser/people.test.ts', 'tests/spec/5-mutation-matrix.test.ts']
+  const files = [...slow, ...Array.from({ length: 20 }, (_, n) => `tests/x/${n}.test.ts`)]
+  const shares = deal(files, 3)
+  expect(shares.flatMap((share) => share.files).toSorted()).toEqual(files.toSorted())
+  expect(shares.map((share) => share.files.filter((path) => slow.includes(path)).length)).toEqual([1, 1, 1])
+})
+
+test('what is measured is there', () => {
+  expect(Object.keys(measuredSeconds).filter((path) => !existsSync(path))).toEqual([])
 })

@@ -1,5 +1,5 @@
 /**
- * Every page of the route table, with its dialogs and menus, in both themes and widths: no axe violations, no
+ * Every page of the route table, with its dialogs and menus, light and wide, dark and narrow: no axe violations, no
  * overflow.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
@@ -55,6 +55,8 @@ const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
 
 /** Everything wrong at this stop, with its location. In part: only the two most different appearances. */
 const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<string[]> => {
+/** What is wrong at this stop, and where. Each width and each theme once: what depends on both has not been seen yet. */
+const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<string[]> => {
   const page = await arrive(stop)
   await injectAxe(page)
   const found: string[] = []
@@ -79,13 +81,23 @@ const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<stri
   note('narrow, light', await getViolations(page, 'looks'))
   await page.setViewportSize(DESKTOP)
   note('wide', await focusProblems(page))
+  note('wide', await complaints(page, 'everything'))
+  note('colour alone', await tellingColours(page))
+  if (isFirst) note('wide', await focusProblems(page))
+  note('forced colours', await lostInForcedColours(page))
+  await page.setViewportSize(NARROW)
+  await showIn(page, 'dark')
+  note('narrow, dark', await complaints(page, isFirst ? 'everything' : 'looks'))
+  note('narrow', await overflows(page))
+  note('narrow', await narrowProblems(page))
+  note('narrow', await focusProblems(page))
   return found
 }
 
-/** A page in both themes, wide and narrow; its further states in part. */
+/** A page, and its further states with fewer checks. */
 const lookAtAll = async (stops: readonly Stop[]): Promise<string[]> => {
   const found: string[] = []
-  for (const [index, stop] of stops.entries()) found.push(...(await lookAt(stop, { inPart: index > 0 })))
+  for (const [index, stop] of stops.entries()) found.push(...(await lookAt(stop, { isFirst: index === 0 })))
   return found
 }
 

@@ -1,8 +1,9 @@
 /** The footer of every page, and the tab icon that turns red while no request can be served. */
-import { describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import type { TestApp } from '../support/app.ts'
 import { testApp } from '../support/app.ts'
 import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
+import { buildHouse, type House, openIn, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 import { people } from '../support/people.ts'
 
 const HTML = { headers: { accept: 'text/html' } }
@@ -25,6 +26,7 @@ describe('the footer on every page', () => {
   test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab icon while requests are served', async (path) => {
     const house = await buildDashboard()
     const html = await openPage(house, path)
+    const html = await openIn(await sharedHouse(), path)
     expect(getText(getFoot(html))).toMatch(
       /Sluice \S+ Capacity weighted Usage (not synced yet|synced .*) Health API Docs/,
     )
@@ -33,10 +35,17 @@ describe('the footer on every page', () => {
     expect([getTab(html).isRed, getTab(html).title.includes('●')]).toEqual([false, false])
   })
 
+  let paused: House
+  beforeAll(async () => {
+    paused = await buildHouse()
+    await paused.admin.ask(`POST /api/accounts/${paused.ids.account}/pause`)
+  })
+
   test.each(SIGNED_IN_PATHS)('%s has a red tab icon while no account is available', async (path) => {
     const house = await buildDashboard()
     await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
     const { title, isRed } = getTab(await openPage(house, path))
+    const { title, isRed } = getTab(await openIn(paused, path))
     expect([title.startsWith('● Not serving · '), isRed]).toEqual([true, true])
   })
 })

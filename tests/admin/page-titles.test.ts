@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
 import { buildDashboard, PAGE_PATHS } from '../support/house.ts'
+import { type House, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 import { type Browser, people } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
 
@@ -95,6 +96,7 @@ describe('the page title', () => {
 
   test.each(Object.entries(EXPECTED))('%s', async (path, { title, id, visitor, heading = title }) => {
     const house = await buildDashboard()
+    const house = await sharedHouse()
     const browser = (await visitor?.(house)) ?? house.admin
     const response = await browser.ask(`GET ${path.replace(/:\w+/, () => id?.(house.ids) ?? '')}`, HTML)
     const html = await response.text()

@@ -59,6 +59,15 @@ export const buildDashboard = async () => {
 }
 
 type House = Awaited<ReturnType<typeof buildDashboard>>
+export type House = Awaited<ReturnType<typeof buildHouse>>
+
+let shown: Promise<House> | null = null
+
+/** The same house for every test of a file that only looks at pages: building one takes far longer than a page. */
+export const sharedHouse = (): Promise<House> => {
+  shown ??= buildHouse()
+  return shown
+}
 
 /** The page at a path of the route table, with an id if it takes one, as the admin's browser gets it. */
 export const openPage = async ({ admin, ids }: House, path: string, cookies = ''): Promise<string> => {

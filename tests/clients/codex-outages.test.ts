@@ -1,7 +1,7 @@
 /**
  * The real Codex CLI while every account fails in the same way: upstream requests per prompt, with and without Sluice.
  */
-import { describe, expect, setDefaultTimeout, test } from 'bun:test'
+import { expect, setDefaultTimeout, test } from 'bun:test'
 import { createUpstream } from '../support/upstream/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 import { installCodex } from './support/codex.ts'
@@ -43,27 +43,23 @@ const throughSluice = async (fault: Fault, sockets: boolean): Promise<Cost> => {
 
 const FAILED_EVENT: Fault = { failAfterCreated: { code: 'server_is_overloaded', message: 'Overloaded.' } }
 
-describe.each([
-  ['over HTTP', false],
-  ['over sockets', true],
-])('%s', (_how, sockets) => {
-  test.each([
-    ['a status', faults.overloaded()],
-    ['an event', FAILED_EVENT],
-  ])('an overloaded model, reported by %s, reaches the user within seconds', async (name, fault) => {
-    const [without, cost] = [await direct(fault, sockets), await throughSluice(fault, sockets)]
-    if (process.env.SHOW_FIGURES) console.info('overloaded,', name, { sockets, without, cost })
-    expect(cost.complaint).toBe(without.complaint)
-    expect(cost.requests).toBeLessThanOrEqual(12)
-    expect(cost.seconds - without.seconds).toBeLessThan(10)
-  })
+test.each([
+  ['a status over HTTP', faults.overloaded(), false],
+  ['an event over sockets', FAILED_EVENT, true],
+] as const)('an overloaded model, reported by %s, reaches the user within seconds', async (name, fault, sockets) => {
+  const [without, cost] = [await direct(fault, sockets), await throughSluice(fault, sockets)]
+  if (process.env.SHOW_FIGURES) console.info('overloaded,', name, { sockets, without, cost })
+  expect(cost.complaint).toBe(without.complaint)
+  expect(cost.requests).toBeLessThanOrEqual(12)
+  expect(cost.seconds - without.seconds).toBeLessThan(10)
 })
 
 // Together, because the CLI spends most of this time waiting between its retries.
 test('a 500 or a reset forever costs the upstream at most half more requests than without Sluice', async () => {
-  const cases = [faults.serverError(), { reset: true }].flatMap((fault) =>
-    [true, false].map((sockets) => ({ fault, sockets })),
-  )
+  const cases = [
+    { fault: faults.serverError(), sockets: false },
+    { fault: { reset: true }, sockets: true },
+  ]
   const costs = await Promise.all(
     cases.map(({ fault, sockets }) => Promise.all([direct(fault, sockets), throughSluice(fault, sockets)])),
   )

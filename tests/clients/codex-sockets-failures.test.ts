@@ -66,11 +66,14 @@ describe('the upstream does not accept sockets', () => {
 
 describe('upstream sockets are down and HTTP works', () => {
   test.each([
-    ['a handshake answered with 500', { ...faults.serverError(), on: 'handshake' }],
-    ['a handshake answered with 502', { ...faults.badGatewayHtml(), on: 'handshake' }],
     ['a handshake answered with 503', { status: 503, body: { detail: 'simulated 503' }, on: 'handshake' }],
     ['a handshake that is reset', { reset: true, on: 'handshake' }],
     ['a handshake without a response', { delayHeadersMs: 600_000, on: 'handshake' }],
+    ['a handshake without an answer', { delayHeadersMs: 600_000, on: 'handshake' }],
+    ['a socket that dies at once', { terminate: { afterEvents: 0 }, on: 'create' }],
+    ['a socket closed in the middle of its answer', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
+  ] as const)('%s: the answer comes over HTTP', async (_what, fault: Fault) => {
+    ['a handshake without a response', { delayHeadersMs: 60_000, on: 'handshake' }],
     ['a socket that closes immediately', { terminate: { afterEvents: 0 }, on: 'create' }],
     ['a socket closed in the middle of its response', { close: { code: 1012, afterEvents: 5 }, on: 'create' }],
   ] as const)('%s: the answer comes over HTTP', async (_what, fault: Fault) => {

@@ -68,7 +68,7 @@ describe('a proxy with credentials', () => {
 })
 
 describe('NO_PROXY', () => {
-  test.each(['127.0.0.1', '*', '10.0.0.0/8, 127.0.0.0/8'])(
+  test.each(['*', '10.0.0.0/8, 127.0.0.0/8'])(
     '%s is respected: the request connects directly',
     async (list) => {
       const { upstream, port, key, serve } = bench
@@ -93,7 +93,7 @@ describe('NO_PROXY', () => {
 })
 
 describe('a proxy that is down', () => {
-  test.each(['ALL_PROXY', 'http_proxy', 'HTTP_PROXY'])(
+  test.each(['ALL_PROXY', 'http_proxy'])(
     '%s: requests fail as unreachable, the server keeps running, and nothing connects directly',
     async (variable) => {
       const { upstream, port, key, serve } = bench
@@ -127,8 +127,6 @@ describe('an unusable proxy stops the start', () => {
     ['ALL_PROXY', 'socks6://user:secret@127.0.0.1:1080', 'cannot be used as a proxy'],
     ['https_proxy', 'socks5h://user:secret%zz@127.0.0.1:1080', 'percent-encoded'],
     ['WSS_PROXY', 'ftp://127.0.0.1', 'cannot be used as a proxy'],
-    ['ALL_PROXY', 'ftp://127.0.0.1', 'cannot be used as a proxy'],
-    ['ALL_PROXY', 'http://', 'cannot be used as a proxy'],
   ])(
     '%s=%s',
     async (variable, value, message) => {

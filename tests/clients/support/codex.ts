@@ -6,7 +6,7 @@ import { type AppServer, driveAppServer } from './app-server.ts'
 import { startTrap } from './trap.ts'
 
 const PACKAGES = resolve(import.meta.dir, '../node_modules/@openai')
-const DEADLINE_MS = 60_000
+const DEADLINE_MS = 110_000
 const KEY_VARIABLE = 'LB_API_KEY'
 
 export interface CodexOptions {
@@ -54,7 +54,7 @@ interface CodexRun {
 }
 
 export interface Codex extends AsyncDisposable {
-  /** `codex exec` in a new conversation. Throws after 60 s. */
+  /** `codex exec` in a new conversation. Throws after 110 s. */
   exec(prompt: string): Promise<CodexRun>
   /** `codex exec resume` of an earlier conversation of this home. */
   resume(threadId: string, prompt: string): Promise<CodexRun>

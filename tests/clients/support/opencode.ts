@@ -35,7 +35,7 @@ export interface OpenCodeWait {
 }
 
 export interface OpenCodeSession {
-  /** Rejects after 60 s. */
+  /** Rejects after 110 s. */
   say(prompt: string): Promise<OpenCodeAnswer>
   /** Says it, and resolves once it waits instead of answering; then stops it, as the escape key does. */
   sayUntilItWaits(prompt: string): Promise<OpenCodeWait>
@@ -51,7 +51,7 @@ export interface OpenCodeServer extends AsyncDisposable {
 export interface OpenCode extends Disposable {
   /** Creates a folder with this `opencode.json` and other files; returns its path. */
   folder(config: string, files?: Record<string, string>): string
-  /** `opencode run` in a folder; throws after 60 s. */
+  /** `opencode run` in a folder; throws after 110 s. */
   run(folder: string, ...args: string[]): Promise<OpenCodeRun>
   serve(): Promise<OpenCodeServer>
   /** Attempts to leave this machine: `CONNECT host:443`. */

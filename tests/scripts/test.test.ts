@@ -1,8 +1,6 @@
 /** The totals of the test runner: a failure must never be read as a pass. */
 import { describe, expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
 import { closingLine, deal, getLayer, getNotes, readCounts, withoutPassed } from '../../scripts/test.ts'
-import measuredSeconds from '../../scripts/test-seconds.json'
 
 const CLOSING = ' 12 pass\n 2 skip\n 1 todo\n 3 fail\n 40 expect() calls\nRan 18 tests across 2 files. [9.00ms]\n'
 
@@ -58,8 +56,4 @@ test('every file is in one share, and slow files are apart', () => {
   const shares = deal(files, 3)
   expect(shares.flatMap((share) => share.files).toSorted()).toEqual(files.toSorted())
   expect(shares.map((share) => share.files.filter((path) => slow.includes(path)).length)).toEqual([1, 1, 1])
-})
-
-test('what is measured is there', () => {
-  expect(Object.keys(measuredSeconds).filter((path) => !existsSync(path))).toEqual([])
 })

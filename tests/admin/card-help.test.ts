@@ -1,8 +1,7 @@
 /** The `?` beside card titles: on every page, two sentences, and a link that leads somewhere. */
 import { expect, test } from 'bun:test'
 import { HELP } from '../../views/help.ts'
-import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
-import { openIn, PAGE_PATHS, sharedHouse } from '../support/house.ts'
+import { openPage, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 
 const HEAD = /<header class="card-head"><h2[^>]*>(.*?)<\/h2>(<button class="help"[^>]*popovertarget="([^"]*)")?/gs
 
@@ -12,8 +11,7 @@ const MORE_PATHS = ['routing', 'events', 'credentials'].map((tab) => `/accounts/
 test.each([...PAGE_PATHS, ...MORE_PATHS].filter((path) => !path.startsWith('/docs')))(
   'every card on %s has help',
   async (path) => {
-    const html = await openPage(await buildDashboard(), path)
-    const html = await openIn(await sharedHouse(), path)
+    const html = await openPage(await sharedHouse(), path)
     for (const [, title, help, id] of html.matchAll(HEAD)) {
       expect([title, help !== undefined]).toEqual([title, true])
       expect(html).toMatch(new RegExp(`<div class="help-text" id="${id}" popover="auto">[^<]+ <a href="/docs/`))
@@ -27,7 +25,6 @@ test('each help text is two sentences', () => {
 })
 
 test('each link leads to a section of a guide', async () => {
-  const { admin } = await buildDashboard()
   const { admin } = await sharedHouse()
   for (const more of new Set(Object.values(HELP).map((help) => help?.more ?? ''))) {
     const [guide, part] = more.split('#')

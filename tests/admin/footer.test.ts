@@ -2,8 +2,7 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
 import type { TestApp } from '../support/app.ts'
 import { testApp } from '../support/app.ts'
-import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
-import { buildHouse, type House, openIn, PAGE_PATHS, sharedHouse } from '../support/house.ts'
+import { buildDashboard, type House, openPage, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 import { people } from '../support/people.ts'
 
 const HTML = { headers: { accept: 'text/html' } }
@@ -24,9 +23,7 @@ const getText = (html: string): string => html.replace(/<[^>]*>/g, ' ').replace(
 
 describe('the footer on every page', () => {
   test.each(SIGNED_IN_PATHS)('%s has the footer, and no red tab icon while requests are served', async (path) => {
-    const house = await buildDashboard()
-    const html = await openPage(house, path)
-    const html = await openIn(await sharedHouse(), path)
+    const html = await openPage(await sharedHouse(), path)
     expect(getText(getFoot(html))).toMatch(
       /Sluice \S+ Capacity weighted Usage (not synced yet|synced .*) Health API Docs/,
     )
@@ -37,15 +34,12 @@ describe('the footer on every page', () => {
 
   let paused: House
   beforeAll(async () => {
-    paused = await buildHouse()
+    paused = await buildDashboard()
     await paused.admin.ask(`POST /api/accounts/${paused.ids.account}/pause`)
   })
 
   test.each(SIGNED_IN_PATHS)('%s has a red tab icon while no account is available', async (path) => {
-    const house = await buildDashboard()
-    await house.admin.ask(`POST /api/accounts/${house.ids.account}/pause`)
-    const { title, isRed } = getTab(await openPage(house, path))
-    const { title, isRed } = getTab(await openIn(paused, path))
+    const { title, isRed } = getTab(await openPage(paused, path))
     expect([title.startsWith('● Not serving · '), isRed]).toEqual([true, true])
   })
 })

@@ -371,7 +371,7 @@ describe('the key forms', () => {
     expect(await response.text()).toContain('Enter an amount for the limit, or turn on Unlimited.')
   })
 
-  test('unchecked and emptied values are removed; what is not in the form stays', async () => {
+  test('unchecked and untilEmpty values are removed; what is not in the form stays', async () => {
     const { app } = open()
     const { row } = app.key({
       allowedModels: ['a'],

@@ -1,8 +1,7 @@
 /** One clock: pages show the viewer's own time; UTC is left to tooltips, exports and the API. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
-import { buildHouse, type House, openIn, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, type House, openPage, PAGE_PATHS } from '../support/house.ts'
 import { people, problem } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -79,8 +78,7 @@ beforeAll(async () => {
 test.each([...PAGE_PATHS.filter((path) => !ABOUT_UTC.includes(path)), ...STATES])(
   '%s shows no UTC to a browser in New York',
   async (path) => {
-    expect(notLocal(await openPage(await livedIn(), path, NEW_YORK))).toEqual([])
-    expect(notLocal(await openIn(lived, path, NEW_YORK))).toEqual([])
+    expect(notLocal(await openPage(lived, path, NEW_YORK))).toEqual([])
   },
 )
 

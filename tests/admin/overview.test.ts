@@ -330,7 +330,7 @@ test('the first steps show a key and its first response immediately', async () =
   app.bindings.ledger.flush()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: true, password: 'open' })
   app.sqlite.run('DELETE FROM requests')
-  expect(await steps(), 'what is done stays done when the log is emptied').toMatchObject({ hasAnswered: true })
+  expect(await steps(), 'what is done stays done when the log is untilEmpty').toMatchObject({ hasAnswered: true })
 })
 
 test('the commands of the first steps name a non-default folder, and mark an address that is a guess', async () => {

@@ -1,7 +1,6 @@
 /** Each page has a title like its heading, so that tabs and bookmarks can be distinguished. */
 import { describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildDashboard, PAGE_PATHS } from '../support/house.ts'
 import { type House, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 import { type Browser, people } from '../support/people.ts'
 import { behindProxy } from '../support/proxied.ts'
@@ -13,8 +12,6 @@ const strangerOfTheProxy = async (): Promise<Browser> => {
   await setProvider({ unknownIdentityRoleId: null })
   return announced('stranger')
 }
-
-type House = Awaited<ReturnType<typeof buildDashboard>>
 
 interface Page {
   title: string
@@ -95,7 +92,6 @@ describe('the page title', () => {
   })
 
   test.each(Object.entries(EXPECTED))('%s', async (path, { title, id, visitor, heading = title }) => {
-    const house = await buildDashboard()
     const house = await sharedHouse()
     const browser = (await visitor?.(house)) ?? house.admin
     const response = await browser.ask(`GET ${path.replace(/:\w+/, () => id?.(house.ids) ?? '')}`, HTML)

@@ -1,7 +1,6 @@
 /** The size of pages: at most 40 KB of HTML, and 60 KB on the wire for the first page with everything it loads. */
 import { expect, test } from 'bun:test'
-import { buildDashboard, openPage, PAGE_PATHS } from '../support/house.ts'
-import { buildHouse, openIn, PAGE_PATHS, sharedHouse } from '../support/house.ts'
+import { buildDashboard, openPage, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 
 const MAX_HTML = 40 * 1024
 const MAX_FIRST = 60 * 1024
@@ -15,8 +14,7 @@ const rows: [path: string, bytes: number, gzipped: number][] = []
 const MAX_ROUTING = 48 * 1024
 
 test.each(PAGE_PATHS)('%s stays within its limit', async (path) => {
-  const html = await openPage(await buildDashboard(), path)
-  const html = await openIn(await sharedHouse(), path)
+  const html = await openPage(await sharedHouse(), path)
   const gzipped = Bun.gzipSync(html).length
   rows.push([path, Buffer.byteLength(html), gzipped])
   expect(TEXTS[path] ? gzipped : Buffer.byteLength(html)).toBeLessThan(

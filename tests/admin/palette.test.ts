@@ -1,7 +1,6 @@
 /** The command palette finds exactly what its visitor can open. */
 import { expect, test } from 'bun:test'
 import type { Palette } from '../../src/admin/palette.ts'
-import { buildDashboard } from '../support/house.ts'
 import { sharedHouse } from '../support/house.ts'
 import type { Browser } from '../support/people.ts'
 
@@ -14,7 +13,6 @@ const search = async (who: Browser, q: string): Promise<Palette['found']> => {
 const hrefs = async (who: Browser, q: string) => (await search(who, q)).map(({ href }) => href)
 
 test('an administrator finds each kind of thing', async () => {
-  const { admin, ids } = await buildDashboard()
   const { admin, ids } = await sharedHouse()
   expect(await hrefs(admin, 'ada@')).toContain(`/accounts/${ids.account}`)
   expect(await hrefs(admin, 'LAP top'.replace(' ', ''))).toContain(`/keys/${ids.key}`)
@@ -28,7 +26,6 @@ test('an administrator finds each kind of thing', async () => {
 })
 
 test('without a search text it offers pages and actions', async () => {
-  const { admin } = await buildDashboard()
   const { admin } = await sharedHouse()
   expect((await search(admin, '  ')).slice(0, 2).map(({ label }) => label)).toEqual(['Overview', 'Accounts'])
 })
@@ -37,20 +34,17 @@ test.each([
   ['viewer', ['carla', 'create key', 'add account', 'back up now', 'audit log page', 'ada@example.test']],
   ['member', ['carla', 'ada', 'laptop', 'accounts', 'parallel streams', 'add account']],
 ])('a %s finds nothing that they cannot open', async (role, words) => {
-  const { as } = await buildDashboard()
   const { as } = await sharedHouse()
   const who = as(role)
   for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
 })
 
 test('a visitor who is not signed in is rejected', async () => {
-  const { stranger } = await buildDashboard()
   const { stranger } = await sharedHouse()
   expect((await stranger.ask('GET /search?q=ada')).status).toBe(401)
 })
 
 test('the words of a query are text on the page', async () => {
-  const { admin } = await buildDashboard()
   const { admin } = await sharedHouse()
   const response = await admin.ask(`GET /search?q=${encodeURIComponent('"><script>')}`, {
     headers: { accept: 'text/html' },

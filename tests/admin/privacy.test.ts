@@ -1,13 +1,11 @@
 /** Privacy mode masks every email address and name on pages, including titles and tooltips. */
 import { describe, expect, test } from 'bun:test'
 import { maskPage } from '../../src/admin/privacy.ts'
-import { buildDashboard, PAGE_PATHS } from '../support/house.ts'
 import { PAGE_PATHS, sharedHouse } from '../support/house.ts'
 
 const NAMES = /ada@example\.test|\bberta\b|\bcarla\b/g
 
 const open = async (path: string, cookies: string) => {
-  const { admin, ids } = await buildDashboard()
   const { admin, ids } = await sharedHouse()
   const id = { accounts: ids.account, keys: ids.key, logs: ids.request, invite: ids.invite }[path.split('/')[1] ?? '']
   const headers = { accept: 'text/html', cookie: `${admin.cookie}; ${cookies}` }
@@ -29,7 +27,6 @@ test('masks the title of the tab', async () => {
 })
 
 test('does not affect the API', async () => {
-  const { admin } = await buildDashboard()
   const { admin } = await sharedHouse()
   const headers = { cookie: `${admin.cookie}; privacy=on` }
   expect(await (await admin.ask('GET /api/accounts', { headers })).text()).toContain('ada@example.test')

@@ -1,5 +1,5 @@
 /**
- * Every page of the route table, with its dialogs and menus, light and wide, dark and narrow: no axe violations, no
+ * Every page of the route table, with its dialogs and menus, in both themes and widths: no axe violations, no
  * overflow.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
@@ -53,8 +53,6 @@ const unfold = () => {
 const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
   page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
 
-/** Everything wrong at this stop, with its location. In part: only the two most different appearances. */
-const lookAt = async (stop: Stop, { inPart }: { inPart: boolean }): Promise<string[]> => {
 /** What is wrong at this stop, and where. Each width and each theme once: what depends on both has not been seen yet. */
 const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<string[]> => {
   const page = await arrive(stop)
@@ -65,29 +63,11 @@ const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<st
   await showIn(page, 'light')
   note('wide', await getViolations(page, 'everything'))
   note('colour alone', await findColorOnlyInformation(page))
-  if (!inPart) {
-    await showIn(page, 'dark')
-    note('wide, dark', await getViolations(page, 'looks'))
-  }
+  if (isFirst) note('wide', await focusProblems(page))
   note('forced colours', await findLostInForcedColors(page))
   await page.setViewportSize(NARROW)
   await showIn(page, 'dark')
-  note('narrow, dark', await getViolations(page, inPart ? 'looks' : 'everything'))
-  note('narrow', await overflows(page))
-  note('narrow', await narrowProblems(page))
-  note('narrow', await focusProblems(page))
-  if (inPart) return found
-  await showIn(page, 'light')
-  note('narrow, light', await getViolations(page, 'looks'))
-  await page.setViewportSize(DESKTOP)
-  note('wide', await focusProblems(page))
-  note('wide', await complaints(page, 'everything'))
-  note('colour alone', await tellingColours(page))
-  if (isFirst) note('wide', await focusProblems(page))
-  note('forced colours', await lostInForcedColours(page))
-  await page.setViewportSize(NARROW)
-  await showIn(page, 'dark')
-  note('narrow, dark', await complaints(page, isFirst ? 'everything' : 'looks'))
+  note('narrow, dark', await getViolations(page, isFirst ? 'everything' : 'looks'))
   note('narrow', await overflows(page))
   note('narrow', await narrowProblems(page))
   note('narrow', await focusProblems(page))

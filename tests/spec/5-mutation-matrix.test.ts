@@ -6,10 +6,8 @@ import type { AccessRule } from '../../src/http/gates.ts'
 import type { RouteRow } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/users/permissions.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
-import { dump } from '../support/dump.ts'
-import { type Fields, problem, REQUEST_FORMATS, type RequestFormat } from '../support/people.ts'
 import { dump, takeSnapshot } from '../support/dump.ts'
-import { type Fields, HOWS, type How, problem } from '../support/people.ts'
+import { type Fields, problem, REQUEST_FORMATS, type RequestFormat } from '../support/people.ts'
 import {
   type Asker,
   buildWorld,

@@ -147,7 +147,6 @@ export const buildWorld = (
       sessionId: 'a guest has one',
     }
   }
-  /** The user the proxy announces as `anna`, with a confirmation. */
   let anna: ReturnType<typeof as> | null = null
   /** Signed in as `anna` by the proxy's header, and confirmed. */
   const announced = () => {
@@ -269,7 +268,7 @@ export interface Mutation {
   isPaused?: true
   /** The body contains a field for which the route requires more. */
   isSensitive?: true
-  /** How it ends for those who pass, where no plain body can succeed. */
+  /** RequestFormat it ends for those who pass, where no plain body can succeed. */
   ends?: [status: number, code: string]
   /** The result for a user who may change only their own keys. */
   othersKey?: [status: number, code: string]
@@ -338,7 +337,7 @@ const sensitive: Mutation = {
   isSensitive: true,
 }
 const removal: Mutation = { fields: password, open: 'account', ends: [409, 'other_users_exist'], proxied: NO_PASSWORD }
-const profile: Mutation = { fields: () => ({ displayName: 'Somebody' }), open: 'account', held: null }
+const profile: Mutation = { fields: () => ({ displayName: 'TestUser' }), open: 'account', held: null }
 
 /** A credential that no authenticator has created. */
 const forged = (members: object): Fields => ({
@@ -508,7 +507,7 @@ export const MUTATIONS: Record<string, Mutation> = {
   },
 
   [`POST ${USERS}`]: { fields: () => ({ username: 'berta', role: 'plain' }) },
-  [`PATCH ${USERS}/:id`]: { ...target, fields: () => ({ displayName: 'Somebody else' }) },
+  [`PATCH ${USERS}/:id`]: { ...target, fields: () => ({ displayName: 'TestUser else' }) },
   [`DELETE ${USERS}/:id`]: target,
   [`POST ${USERS}/:id/invite`]: invited,
   [`DELETE ${USERS}/:id/invite`]: invited,

@@ -58,14 +58,13 @@ export const buildDashboard = async () => {
   }
 }
 
-type House = Awaited<ReturnType<typeof buildDashboard>>
-export type House = Awaited<ReturnType<typeof buildHouse>>
+export type House = Awaited<ReturnType<typeof buildDashboard>>
 
 let shown: Promise<House> | null = null
 
 /** The same house for every test of a file that only looks at pages: building one takes far longer than a page. */
 export const sharedHouse = (): Promise<House> => {
-  shown ??= buildHouse()
+  shown ??= buildDashboard()
   return shown
 }
 

@@ -1,12 +1,19 @@
-/** One server per data folder: two would invalidate each other's refresh tokens and lose the accounts. */
+/**
+ * Locks of a data folder, held by the kernel until they are released or their process ends, even after a crash: the
+ * folder itself has one server, and within it only one process runs the jobs or refreshes the tokens of an account.
+ */
 import { Database } from 'bun:sqlite'
-import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makePrivate } from './private-file.ts'
 
 export interface FolderLock {
+  /** Safe to call repeatedly. */
   release(): void
 }
+
+/** Held by the process that runs the jobs. */
+export const JOBS_LOCK = 'jobs'
 
 export class FolderLockedError extends Error {
   override readonly name = 'FolderLockedError'
@@ -21,17 +28,22 @@ export class FolderLockedError extends Error {
 }
 
 /**
- * Locks the folder until `release` or the end of the process, even after a crash: the kernel holds the lock through a
- * database under BEGIN EXCLUSIVE. Keep the returned object, or the lock is garbage collected. Throws
- * `FolderLockedError` immediately when this or another process holds the lock.
+ * Locks the folder for one server. Keep the returned object, or the lock is garbage collected. Throws
+ * `FolderLockedError` immediately when this or another process holds the lock, or when a server process that lost its
+ * supervisor is still ending.
  */
 export function acquireFolderLock(dir: string): FolderLock {
   const path = join(dir, 'sluice.lock')
   const pidPath = join(dir, 'sluice.pid')
-  createPrivately(path)
-  const sqlite = openLock(path, () => new FolderLockedError(dir, readPid(pidPath)))
+  const refuse = () => new FolderLockedError(dir, readPid(pidPath))
+  const sqlite = openLock(path)
+  if (!sqlite) throw refuse()
+  if (isHeld(dir, JOBS_LOCK)) {
+    sqlite.close()
+    throw refuse()
+  }
   writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 })
-  for (const file of [path, `${path}-journal`, pidPath]) makePrivate(file) // a crash may have left them
+  makePrivate(pidPath) // a crash may have left it
   return {
     release: once(() => {
       rmSync(pidPath, { force: true })
@@ -41,23 +53,48 @@ export function acquireFolderLock(dir: string): FolderLock {
 }
 
 /**
+ * The lock with this name in the folder, or null while this or another process holds it. Keep the returned object. Its
+ * file stays: removing a lock file while another process waits for it would let two hold the lock.
+ */
+export function tryLock(dir: string, name: string): FolderLock | null {
+  mkdirSync(join(dir, LOCKS), { recursive: true, mode: 0o700 })
+  const sqlite = openLock(pathOf(dir, name))
+  return sqlite && { release: once(() => sqlite.close()) }
+}
+
+function isHeld(dir: string, name: string): boolean {
+  if (!existsSync(pathOf(dir, name))) return false
+  const lock = tryLock(dir, name)
+  lock?.release()
+  return lock === null
+}
+
+const LOCKS = 'locks'
+
+const pathOf = (dir: string, name: string): string => join(dir, LOCKS, `${encodeURIComponent(name)}.lock`)
+
+/** A database under BEGIN EXCLUSIVE; null while another connection holds it. */
+function openLock(path: string): Database | null {
+  createPrivately(path)
+  const sqlite = new Database(path)
+  try {
+    sqlite.run('PRAGMA busy_timeout = 0')
+    sqlite.run('BEGIN EXCLUSIVE')
+  } catch (error) {
+    sqlite.close()
+    if (isBusy(error)) return null
+    throw error
+  }
+  for (const file of [path, `${path}-journal`]) makePrivate(file) // a crash may have left them
+  return sqlite
+}
+
+/**
  * Creates the file before SQLite does, because a journal gets the mode of its database. Does not open an existing file:
  * closing it would drop a lock this process holds (fcntl).
  */
 function createPrivately(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-}
-
-function openLock(path: string, locked: () => Error): Database {
-  const sqlite = new Database(path)
-  try {
-    sqlite.run('PRAGMA busy_timeout = 0')
-    sqlite.run('BEGIN EXCLUSIVE')
-    return sqlite
-  } catch (error) {
-    sqlite.close()
-    throw isBusy(error) ? locked() : error
-  }
 }
 
 /** Whether another connection holds the database or its lock. */

@@ -1,5 +1,6 @@
 /** Builds the bindings, and keeps memory views up to date. */
 import { commit, type Db, onChange } from '../../db/commit.ts'
+import { tryLock } from '../../db/lock.ts'
 import { type MemoryView, MemoryViews } from '../../db/memory-views.ts'
 import { FailureBudget } from '../auth/failure-budget.ts'
 import type { Passwords } from '../auth/passwords.ts'
@@ -244,7 +245,7 @@ const getSources = (
 }
 
 const getCredentials = (
-  { folder: { db, sealer }, clock, log }: World,
+  { folder: { dir, db, sealer }, clock, log }: World,
   { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
 ): Credentials =>
   new Credentials({
@@ -254,6 +255,7 @@ const getCredentials = (
     log,
     oauth,
     getRoute: (egressPoolId) => egress.of(egressPoolId),
+    lock: (id) => tryLock(dir, `refresh:${id}`),
     onPermanentFailure: (id, code, evidence) =>
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),

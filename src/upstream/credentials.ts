@@ -1,9 +1,10 @@
 /**
  * Access tokens of the accounts: in memory, refreshed once at a time per account, stored before use. Using a refresh
- * token twice invalidates the account, so a refresh never runs twice and its result is never dropped: the exchange
- * continues without waiters, and storing is retried until it succeeds.
+ * token twice invalidates the account, so a refresh never runs twice, not even in two processes, and its result is
+ * never dropped: the exchange continues without waiters, and storing is retried until it succeeds.
  */
 import { commit, type Db } from '../../db/commit.ts'
+import type { FolderLock } from '../../db/lock.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
@@ -32,6 +33,8 @@ const PATIENCE_MS = 8000
 /** Between attempts to store; doubles. */
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 10_000
+/** How often to look whether another process has ended its refresh of the same account. */
+const LOCK_BEAT_MS = 100
 
 interface Held {
   row: AccountRow
@@ -54,6 +57,8 @@ interface CredentialsDeps {
   oauth: OAuthContext
   /** The route of an account with this pool. */
   getRoute: (egressPoolId: string | null) => Route
+  /** Null while another process refreshes the tokens of this account. */
+  lock: (accountId: string) => FolderLock | null
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
   /** The account has a new token from any source, so errors caused by the old one no longer apply. */
@@ -170,10 +175,19 @@ export class Credentials {
 
   async #exchange(accountId: string, held: Held): Promise<AccountCredentials> {
     const { clock, log, oauth, onPermanentFailure, getRoute } = this.#deps
+    let lock: FolderLock | null = null
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
-      this.#requireStorable(held)
+      lock = this.#tryLock(accountId)
+      while (!lock) {
+        await clock.sleep(LOCK_BEAT_MS)
+        lock = this.#tryLock(accountId)
+      }
+      if (!this.#requireStorable(held)) {
+        this.reload() // another process refreshed them
+        return this.#getCredentials(this.#get(accountId))
+      }
       const tokens = await refreshTokens({ ...oauth, route: getRoute(held.row.egressPoolId) }, held.tokens)
       const isStored = await this.#store(held, tokens)
       if (!isStored) log.warn('an account changed while its token was refreshed', { account: accountId })
@@ -189,17 +203,32 @@ export class Credentials {
       log.warn('a token refresh failed', { account: accountId, why: cause.message })
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
       throw failed(cause)
+    } finally {
+      lock?.release()
+    }
+  }
+
+  /** Throws when the lock cannot be created, as on a full disk: then tokens could not be stored either. */
+  #tryLock(accountId: string): FolderLock | null {
+    try {
+      return this.#deps.lock(accountId)
+    } catch (cause) {
+      throw new RefreshError(NOT_STORABLE, null, cause)
     }
   }
 
   /**
    * Spends the refresh token only if its successor can be stored: tests a similar write, and that no other account's
-   * tokens are waiting.
+   * tokens are waiting. False when the token was replaced already.
    */
-  #requireStorable({ row }: Held): void {
+  #requireStorable({ row }: Held): boolean {
     if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
     try {
-      commit(this.#deps.db, (tx) => touchTokens(tx, row))
+      return commit(this.#deps.db, (tx) => {
+        const isCurrent = holdsTokens(tx, row)
+        if (isCurrent) touchTokens(tx, row)
+        return isCurrent
+      })
     } catch (cause) {
       throw new RefreshError(NOT_STORABLE, null, cause)
     }

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { acquireFolderLock, FolderLockedError } from '../../db/lock.ts'
+import { acquireFolderLock, FolderLockedError, JOBS_LOCK, tryLock } from '../../db/lock.ts'
 
 const cleanUps: (() => void)[] = []
 afterEach(() => {
@@ -25,14 +25,15 @@ const refusal = (dir: string) => {
   }
 }
 
-/** Another process that takes the lock of `dir` and prints `held`, or the error. */
-const aProcess = (dir: string) => {
+/** Another process that takes the lock of `dir`, or one by name, and prints `held`, or the error. */
+const aProcess = (dir: string, name?: string) => {
   const path = new URL('../../db/lock.ts', import.meta.url).pathname
   const script = `
-    const { acquireFolderLock } = await import(${JSON.stringify(path)})
+    const { acquireFolderLock, tryLock } = await import(${JSON.stringify(path)})
     try {
-      globalThis.held = acquireFolderLock(${JSON.stringify(dir)})
-      console.log('held')
+      const name = ${JSON.stringify(name ?? null)}
+      globalThis.held = name === null ? acquireFolderLock(${JSON.stringify(dir)}) : tryLock(${JSON.stringify(dir)}, name)
+      console.log(globalThis.held ? 'held' : 'denied')
       setInterval(() => {}, 1000)
     } catch (error) {
       console.log(error.message)
@@ -101,4 +102,36 @@ test('a missing folder is not reported as locked', () => {
   const error = refusal(join(aFolder(), 'none'))
   expect(error).toBeInstanceOf(Error)
   expect(error).not.toBeInstanceOf(FolderLockedError)
+})
+
+test('a named lock is held once, across processes, until its holder dies', async () => {
+  const dir = aFolder()
+  const { child, firstLine } = aProcess(dir, 'refresh:acc_1')
+  expect(await firstLine()).toBe('held')
+  expect(tryLock(dir, 'refresh:acc_1')).toBeNull()
+  const other = tryLock(dir, 'refresh:acc_2')
+  expect(other).not.toBeNull()
+  expect(tryLock(dir, 'refresh:acc_2')).toBeNull()
+  other?.release()
+  child.kill('SIGKILL')
+  await child.exited
+  const lock = tryLock(dir, 'refresh:acc_1')
+  expect(lock).not.toBeNull()
+  lock?.release()
+})
+
+test('the folder counts as in use while a process still runs its jobs', () => {
+  const dir = aFolder()
+  const jobs = tryLock(dir, JOBS_LOCK)
+  expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
+  jobs?.release()
+  expect(refusal(dir)).toBeNull()
+})
+
+test('names cannot leave the folder, and the files of named locks are private', () => {
+  const dir = aFolder()
+  cleanUps.unshift(() => lock?.release())
+  const lock = tryLock(dir, '../../refresh:a/b')
+  expect(readdirSync(dir)).toEqual(['locks'])
+  expect(readableByOthers(join(dir, 'locks'))).toEqual([])
 })

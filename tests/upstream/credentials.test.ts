@@ -146,6 +146,63 @@ describe('a rejected token', () => {
   })
 })
 
+describe('a refresh beside another process', () => {
+  test('waits for its lock, and uses the token it stored instead of spending its own', async () => {
+    const { credentials, another, lockElsewhere, id, sim, refreshes, clock, upstream } = poolOfOne()
+    const beside = another()
+    const rejected = sim.accessToken
+    lockElsewhere(true)
+    const waiting = credentials.refresh(id, rejected)
+    await clock.advance('1s')
+    expect(refreshes()).toBe(0)
+    lockElsewhere(false)
+    await beside.refresh(id, rejected)
+    await clock.advance('1s')
+    expect((await waiting).accessToken).toBe(sim.accessToken)
+    expect(refreshes()).toBe(1)
+    expect(upstream.oddities).toEqual([])
+  })
+
+  test('that ended before this process noticed spends nothing', async () => {
+    const { credentials, another, id, sim, refreshes, failures } = poolOfOne()
+    const beside = another()
+    const rejected = sim.accessToken
+    const { accessToken } = await credentials.refresh(id, rejected)
+    // Nothing has told the other process: it still holds the spent token.
+    expect((await beside.refresh(id, rejected)).accessToken).toBe(accessToken)
+    expect([refreshes(), failures]).toEqual([1, []])
+  })
+
+  test('goes on when that process died without a new token', async () => {
+    const { credentials, lockElsewhere, id, sim, refreshes, clock } = poolOfOne()
+    lockElsewhere(true)
+    const waiting = credentials.refresh(id, sim.accessToken)
+    await clock.advance('500ms')
+    lockElsewhere(false)
+    await clock.advance('100ms')
+    expect((await waiting).accessToken).toBe(sim.accessToken)
+    expect(refreshes()).toBe(1)
+  })
+
+  test('holds the lock until the new token is stored, and releases it after a failure', async () => {
+    const { credentials, locks, id, sim, sqlite, clock } = poolOfOne()
+    sim.next({ on: 'token', status: 503, body: {} })
+    await credentials.refresh(id, sim.accessToken).catch(() => {})
+    expect(locks).toEqual([])
+    await clock.advance('5s')
+    const waiting = credentials.refresh(id, sim.accessToken)
+    sqlite.run(
+      "CREATE TRIGGER full BEFORE UPDATE OF access_token_sealed ON accounts BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    await clock.advance('1s')
+    expect(locks).toEqual([id])
+    sqlite.run('DROP TRIGGER full')
+    await clock.advance('10s')
+    await waiting
+    expect(locks).toEqual([])
+  })
+})
+
 describe('a permanently failed refresh', () => {
   test.each(['refresh_token_expired', 'refresh_token_invalidated', 'app_session_terminated', 'account_deactivated'])(
     '%s is reported once, by its code',

@@ -37,7 +37,9 @@ export const poolOfOne = (
   const failures: { id: string; code: string }[] = []
   const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
   const limits: AbortController[] = []
-  const credentials = new Credentials({
+  let isLockedElsewhere = false
+  const locks: string[] = []
+  const deps = {
     db,
     sealer,
     clock,
@@ -52,9 +54,15 @@ export const poolOfOne = (
       },
     },
     getRoute: () => AS_ENVIRONMENT,
-    onPermanentFailure: (accountId, code) => failures.push({ id: accountId, code }),
+    lock: (accountId: string) => {
+      if (isLockedElsewhere) return null
+      locks.push(accountId)
+      return { release: () => void locks.splice(locks.indexOf(accountId), 1) }
+    },
+    onPermanentFailure: (accountId: string, code: string) => failures.push({ id: accountId, code }),
     onRenewed: () => {},
-  })
+  }
+  const credentials = new Credentials(deps)
   onChange(db, () => credentials.reload())
   return {
     clock,
@@ -67,7 +75,15 @@ export const poolOfOne = (
     id,
     credentials,
     failures,
-    /** Lets the timeout of the running refresh pass. */
+    /** The credentials of another process, which learns of changes only when it reads the row. */
+    another: () => new Credentials(deps),
+    /** Whether another process holds the lock of every account. */
+    lockElsewhere: (isLocked: boolean) => {
+      isLockedElsewhere = isLocked
+    },
+    /** Accounts whose lock is held. */
+    locks,
+    /** Lets the time limit of the refresh under way pass. */
     timeOut: () => limits.at(-1)?.abort(new DOMException('late', 'TimeoutError')),
     deps: { dial, baseUrl: `${ORIGIN}/backend-api`, clock, credentials },
     stored: () => openTokens(sealer, getAccount(db, id)),

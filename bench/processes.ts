@@ -34,7 +34,21 @@ export function startServer(command: string[], port: number, env: Record<string,
   const log = Bun.file(logFile)
   const child = Bun.spawn(command, { env: childEnv(env), stdin: 'ignore', stdout: 'ignore', stderr: log })
   const errors = () => readFileSync(logFile, 'utf8')
-  return { pid: child.pid, url: `http://127.0.0.1:${port}`, errors, stop: () => stop(child) }
+  return {
+    get pid() {
+      return serverOf(child.pid)
+    },
+    url: `http://127.0.0.1:${port}`,
+    errors,
+    stop: () => stop(child),
+  }
+}
+
+/** Sluice's supervisor is not measured, only the server process it runs. */
+function serverOf(pid: number): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
+  const isServer = (child: string) => readFileSync(`/proc/${child}/cmdline`, 'utf8').includes('\0--worker\0')
+  return Number(children.findLast(isServer) ?? pid)
 }
 
 /** Runs a command and returns its stdout. Throws with its output when it fails. */

@@ -30,6 +30,15 @@ export async function socketTests({ scale, seed }: SoakContext): Promise<string>
   return `${frames} frames, ${kills} kills`
 }
 
+const STREAMS = 100
+
+/** Streams of each transport while the server is reloaded. */
+export async function reloadTests({ scale }: SoakContext): Promise<string> {
+  const streams = Math.ceil(STREAMS * scale)
+  await runTests(['./tests/process/reload.test.ts'], { RELOAD_STREAMS: String(streams) })
+  return `${2 * streams} streams`
+}
+
 async function runTests(files: string[], env: Record<string, string>): Promise<void> {
   const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files], {
     env: { ...process.env, ...env },

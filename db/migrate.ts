@@ -31,6 +31,32 @@ export function isOutdated(sqlite: Database, migrations: readonly Migration[]): 
   return applied.size > 0 && migrations.some(({ name }) => !applied.has(name))
 }
 
+/**
+ * Missing migrations that a program without them could not work with, such as one that drops a column. While an older
+ * process still uses the database, only the others may be applied.
+ */
+export function breakingMigrations(sqlite: Database, migrations: readonly Migration[]): string[] {
+  if (!isOutdated(sqlite, migrations)) return []
+  const applied = appliedHashes(sqlite)
+  return migrations.filter(({ name, sql }) => !applied.has(name) && !isAdditive(sql)).map(({ name }) => name)
+}
+
+const ADDS = /^(CREATE (TABLE|INDEX|UNIQUE INDEX)|ALTER TABLE \S+ ADD)\b/i
+
+function isAdditive(sql: string): boolean {
+  const statements = sql
+    .split('--> statement-breakpoint')
+    .map((text) => text.replaceAll(/^\s*--.*$/gm, '').trim())
+    .filter((text) => text !== '')
+  const tables = statements.map((text) => /^CREATE TABLE (\S+)/i.exec(text)?.[1])
+  // A new unique index on an existing table could reject what the older program writes.
+  const restricts = (text: string) => {
+    const table = /^CREATE UNIQUE INDEX \S+ ON (\S+)/i.exec(text)?.[1]
+    return table !== undefined && !tables.includes(table)
+  }
+  return statements.every((text) => ADDS.test(text) && !restricts(text))
+}
+
 /** Why `migrate` would reject a previously migrated database, or null. Reads only. */
 export function schemaProblem(sqlite: Database, migrations: readonly Migration[]): string | null {
   return getProblem(inOrder(migrations), appliedHashes(sqlite))

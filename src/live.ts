@@ -32,6 +32,8 @@ interface Listener {
   beat: () => void
   /** Permissions or the session may have ended. */
   check: () => void
+  /** Another process serves the stream from now on: the client reconnects. */
+  end: () => void
 }
 
 interface LiveDeps {
@@ -130,6 +132,11 @@ export class LiveHub {
     return () => {
       if (this.#listeners.delete(listener) && this.#listeners.size === 0) this.stop()
     }
+  }
+
+  /** Ends every stream. */
+  endAll(): void {
+    for (const listener of [...this.#listeners.keys()]) listener.end()
   }
 
   stop(): void {

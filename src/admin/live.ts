@@ -110,7 +110,7 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
       )
       if (topics.length > 0) send(message('changed', { id: idFor(principal, change.id), topics }))
     }
-    stopListening = live.join({ changed, beat: () => send(BEAT), check })
+    stopListening = live.join({ changed, beat: () => send(BEAT), check, end })
     send(`retry: ${RETRY_MS}\n${message('hello', missed(c, principal))}`)
   }
   return new ReadableStream({ start, cancel: leave })

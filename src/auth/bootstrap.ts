@@ -23,15 +23,16 @@ type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
 /**
  * At start, while no user has a password: stores the token from the environment, or creates one and logs it. Only its
  * hash is stored, so each start without a password creates a new one. If Sluice listens on this machine only, none is
- * created: the first password is set locally, or behind a reverse proxy with `sluice bootstrap-token --rotate`.
+ * created: the first password is set locally, or behind a reverse proxy with `sluice bootstrap-token --rotate`. A reload
+ * keeps the one that was logged.
  */
-export const prepareBootstrapToken = (reached: Reached): void => {
+export const prepareBootstrapToken = (reached: Reached, isReload = false): void => {
   const { db, env, random, clock } = reached
   if (env.DASHBOARD_AUTH_MODE !== 'standard' || hasPasswordAccount(db)) return
   const given = env.DASHBOARD_BOOTSTRAP_TOKEN
   const actor = { id: 'system', method: null, address: null, at: clock.now() }
   if (given !== undefined) commit(db, (tx) => storeBootstrapToken(tx, given))
-  else if (!isLoopbackHost(env.HOST))
+  else if (!isLoopbackHost(env.HOST) && !(isReload && hasBootstrapToken(db)))
     showBootstrapToken(
       reached,
       commit(db, (tx) => rotateBootstrapToken(tx, { random, actor })),

@@ -131,7 +131,10 @@ export interface Bindings {
 }
 
 interface Lifecycle {
+  /** New requests are rejected, and running ones finish. */
   draining: boolean
+  /** A successor serves new connections. Open ones are served here and closed at the next opportunity. */
+  handedOver: boolean
   /** ms since epoch. */
   startedAt: number
   /** Concurrent requests; the runtime silently queues fetches beyond its cap. */

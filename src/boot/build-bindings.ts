@@ -78,7 +78,7 @@ export const buildBindings = (world: World): Bindings => {
   const { db, sealer } = folder
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
-  const lifecycle = { draining: false, startedAt: clock.now(), maxTurns: world.maxTurns }
+  const lifecycle = { draining: false, handedOver: false, startedAt: clock.now(), maxTurns: world.maxTurns }
   const live = new LiveHub({ clock, health: () => getHealth(bindings) })
   const ledger = getLedger(world, live, (entry) => ops.count(entry))
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })

@@ -76,6 +76,7 @@ const VARIABLES = {
   LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']),
   LOG_FORMAT: z.enum(['text', 'json']),
   SHUTDOWN_DRAIN_SECONDS: number.pipe(z.number().max(3600)),
+  RELOAD_DRAIN_SECONDS: number.pipe(z.number().max(86_400)),
 } as const
 type Name = keyof typeof VARIABLES
 const SECRET: readonly Name[] = ['DASHBOARD_BOOTSTRAP_TOKEN', 'METRICS_TOKEN']
@@ -97,6 +98,7 @@ const DEFAULTS: Partial<Record<Name, string>> = {
   LOG_LEVEL: 'info',
   LOG_FORMAT: 'text',
   SHUTDOWN_DRAIN_SECONDS: '30',
+  RELOAD_DRAIN_SECONDS: '1800',
 }
 
 type Values = { [N in Name]: z.output<(typeof VARIABLES)[N]> }
@@ -116,7 +118,7 @@ export class ConfigError extends Error {
 }
 
 /** The data folder, read first because its `.env` adds to the environment. */
-const getDataDir = (environment: Environment): string =>
+export const getDataDir = (environment: Environment): string =>
   findVariable(environment, 'DATA_DIR')?.text ?? join(homedir(), '.sluice')
 
 /**

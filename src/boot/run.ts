@@ -8,21 +8,29 @@ import { getDatabaseProblem } from '../ops/database-problem.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import type { Outside } from './serve.ts'
+import { type Link, openLink } from './worker-messages.ts'
 
 /** Not inside a `try`, where the bundler silently omits unresolved imports (Bun 1.4.5). */
 const loadService = () => import('./serve.ts')
+const loadSupervisor = () => import('./supervise.ts')
 const loadCommands = () => import('../cli/main.ts')
 
 export const run = async (argv: readonly string[], outside: Outside): Promise<void> => {
   const [word, ...rest] = argv
+  const link = openLink()
+  if (link) return runWorker(outside, link)
   if (word === 'serve' && rest.length > 0 && !rest.some((word) => word === '--help' || word === '-h')) {
     process.stderr.write('sluice: serve takes no arguments. Set HOST and PORT in the environment.\n')
     process.exit(2)
   }
   try {
     if (word === 'serve' && rest.length === 0) {
+      if (canSupervise()) {
+        const { supervise } = await loadSupervisor()
+        process.exit(await supervise(outside.environment))
+      }
       const { serve } = await loadService()
-      return await serve(outside)
+      return await serve(outside, null)
     }
     const { runCli } = await loadCommands()
     process.exitCode = await runCli(argv, {
@@ -34,6 +42,22 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
     })
   } catch (err) {
     process.stderr.write(`sluice: ${explain(err, outside.environment)}\n`)
+    process.exit(1)
+  }
+}
+
+/** Windows has no shared ports, and with `--watch` the runtime itself restarts the server. */
+const canSupervise = (): boolean =>
+  process.platform !== 'win32' && !process.execArgv.some((flag) => flag === '--watch' || flag === '--hot')
+
+const runWorker = async (outside: Outside, link: Link): Promise<void> => {
+  const { serve } = await loadService()
+  try {
+    await serve(outside, link)
+  } catch (err) {
+    const message = explain(err, outside.environment)
+    process.stderr.write(`sluice: ${message}\n`)
+    link.send({ kind: 'failed', message })
     process.exit(1)
   }
 }

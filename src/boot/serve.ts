@@ -1,15 +1,17 @@
-/** The `serve` command: builds the server and runs it until a signal. */
+/** One server process: builds the server and runs it until a signal or until a successor has taken over. */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canReadPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
 import { acquireFolderLock } from '../../db/lock.ts'
 import { createPasswords } from '../auth/passwords.ts'
-import { type Folder, makePrivateFolder, openFolder } from '../cli/open-folder.ts'
+import { type Folder, openFolder } from '../cli/open-folder.ts'
+import { makePrivateFolder } from '../cli/private-folder.ts'
 import { isLoopbackHost } from '../lib/client-ip.ts'
 import { systemClock } from '../lib/clock.ts'
 import type { Environment } from '../lib/env-proxy.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
+import { steerPort } from '../lib/reuse-port.ts'
 import { accountsPhrase, plural } from '../model/overview/pool-words.ts'
 import { getUserCommand } from '../ops/own-command.ts'
 import { Checkpointer } from '../threads/checkpointer.ts'
@@ -17,9 +19,10 @@ import { createReader } from '../threads/reader.ts'
 import { replayThreads } from '../threads/replayer.ts'
 import { createDial } from '../upstream/dial.ts'
 import type { World } from './build-bindings.ts'
-import { type Config, readConfig, withEnvFile } from './env.ts'
-import { type RunningServer, startServer } from './server.ts'
+import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
+import { type RunningServer, type Share, startServer } from './server.ts'
 import { VERSION } from './version.ts'
+import { type Link, orders } from './worker-messages.ts'
 
 /** Passed in because only `main.ts` may access it directly. */
 export interface Outside {
@@ -32,10 +35,10 @@ export interface Outside {
 }
 
 /**
- * Returns once it listens. Throws `ConfigError`, `EgressError`, `FolderError`, `FolderLockedError`, and the error of a
- * port in use.
+ * Returns once it listens. `link` leads to the supervisor that started this process. Throws `ConfigError`,
+ * `EgressError`, `FolderError`, `FolderLockedError`, and the error of a port in use.
  */
-export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside): Promise<void> => {
+export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, link: Link | null): Promise<void> => {
   const config = readConfig(withEnvFile(environment))
   const log = createLog({
     level: config.LOG_LEVEL,
@@ -54,9 +57,13 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
   })
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
-  makePrivateFolder(config.DATA_DIR)
-  const lock = acquireFolderLock(config.DATA_DIR) // first: no database is changed or replaced under another server
-  const folder = openFolder(config, { clock: systemClock, random: systemRandom, isLocked: true })
+  const share = await getShare(config, link)
+  const folder = openFolder(config, {
+    clock: systemClock,
+    random: systemRandom,
+    isLocked: true,
+    isShared: share.predecessor !== null,
+  })
   const world: World = {
     config,
     folder,
@@ -71,10 +78,11 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
     maxTurns,
     timeout,
   }
-  const server = startServer(world, lock)
+  const server = startServer(world, share)
   logUncaughtErrors(log)
-  drainOnSignal(server, log)
-  if (config.LOG_FORMAT === 'json')
+  const stop = drainOnSignal(server, log)
+  if (link) follow(link, { server, log, stop })
+  if (config.LOG_FORMAT === 'json' || share.predecessor !== null)
     log.info('listening', {
       version: VERSION,
       url: server.url,
@@ -83,6 +91,67 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside):
       keys: server.bindings.keys.size,
     })
   else greet(server, config)
+  const listening = { host: config.HOST, port: config.PORT, actualPort: server.port }
+  link?.send({ kind: 'listening', listening, version: VERSION })
+}
+
+/**
+ * How this process shares its folder and port. Locks the folder first, unless the supervisor has: no database is changed
+ * or replaced under another server.
+ */
+const getShare = async (config: Config, link: Link | null): Promise<Share> => {
+  const { DATA_DIR, HOST, PORT } = config
+  if (!link) {
+    makePrivateFolder(DATA_DIR)
+    return { lock: acquireFolderLock(DATA_DIR), isPortShared: false, port: PORT, predecessor: null }
+  }
+  const { folder, listening } = await orders(link)
+  if (resolve(DATA_DIR) !== folder) throw changed('The data folder', folder, resolve(DATA_DIR))
+  if (listening && HOST !== listening.host) throw changed('HOST', listening.host, HOST)
+  if (listening && PORT !== listening.port) throw changed('PORT', listening.port, PORT)
+  if (!listening) requireFreePort(HOST, PORT)
+  return { lock: null, isPortShared: true, port: listening?.actualPort ?? PORT, predecessor: listening }
+}
+
+const changed = (what: string, before: string | number, now: string | number): ConfigError =>
+  new ConfigError(`${what} changed from ${before} to ${now}. Restart Sluice instead of reloading it.`)
+
+/** Only a successor may share the port: another program's must stay an error. Throws the system's error. */
+const requireFreePort = (hostname: string, port: number): void =>
+  void Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response(null) }).stop(true)
+
+interface Running {
+  server: RunningServer
+  log: Log
+  stop: Stop
+}
+
+/** Obeys the supervisor. */
+const follow = (link: Link, running: Running): void => {
+  const { server, log, stop } = running
+  link.onLost(() => {
+    log.error('the supervisor of this process is gone')
+    void stop('supervisor gone', 0)
+  })
+  link.listen((message) => {
+    if (message.kind === 'steer' && !steerPort(server.port, message.position))
+      log.debug('new connections cannot be steered to one process')
+    if (message.kind === 'take-over') server.takeOver()
+    if (message.kind === 'owner') server.bindings.affinity.adopt(message.row)
+    if (message.kind === 'hand-over') void handOver(link, running)
+  })
+}
+
+/** Serves its clients to the end, and exits. */
+const handOver = async (link: Link, { server, log, stop }: Running): Promise<void> => {
+  const { affinity, turns } = server.bindings
+  const requests = turns.size
+  log.info('handing over to a new process', { requests })
+  affinity.onRemembered = (row) => link.send({ kind: 'owner', row })
+  await server.handOver()
+  link.send({ kind: 'handed-over', requests })
+  await server.unused()
+  await stop('handed over')
 }
 
 const getCheckpointer = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
@@ -98,23 +167,28 @@ const logUncaughtErrors = (log: Log): void => {
 /** One stop can arrive as two signals: to the process group, and forwarded by a parent such as npm. */
 const SAME_STOP_MS = 1000
 
-const drainOnSignal = (server: RunningServer, log: Log): void => {
+/** Drains and exits; without effect when it has begun already. */
+type Stop = (reason: string, deadlineSeconds?: number) => Promise<void>
+
+const drainOnSignal = (server: RunningServer, log: Log): Stop => {
   let stoppedAt: number | null = null
-  const drain = async (signal: string) => {
-    const now = systemClock.monotonic()
-    if (stoppedAt !== null) {
-      if (now - stoppedAt > SAME_STOP_MS) process.exit(1) // a second stop means now
-      return
-    }
-    stoppedAt = now
-    log.info('stopping', { signal, turns: server.bindings.turns.size })
-    await server.drain()
+  const stop: Stop = async (reason, deadlineSeconds) => {
+    if (stoppedAt !== null) return
+    stoppedAt = systemClock.monotonic()
+    log.info('stopping', { reason, turns: server.bindings.turns.size })
+    await server.drain(deadlineSeconds)
     process.exit(0)
   }
-  process.on('SIGTERM', () => void drain('SIGTERM'))
-  process.on('SIGINT', () => void drain('SIGINT'))
+  const obey = (signal: string) => {
+    const isSecond = stoppedAt !== null && systemClock.monotonic() - stoppedAt > SAME_STOP_MS
+    if (isSecond) process.exit(1) // it means now
+    void stop(signal)
+  }
+  process.on('SIGTERM', obey)
+  process.on('SIGINT', obey)
   // The terminal was closed. Without one, as under nohup, the parent's choice for this signal is kept.
-  if (isatty(0) && isatty(2)) process.on('SIGHUP', () => void drain('SIGHUP'))
+  if (isatty(0) && isatty(2)) process.on('SIGHUP', obey)
+  return stop
 }
 
 const statusesIn = ({ bindings }: RunningServer) => bindings.pool.all().map(({ state }) => state.status)

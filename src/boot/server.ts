@@ -7,13 +7,15 @@ import { watchDatabase } from '../../db/watch.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from '../auth/bootstrap.ts'
 import { AppError } from '../errors.ts'
 import { websocket } from '../http/websocket.ts'
-import { scheduleJobs } from '../jobs/all.ts'
+import { scheduleJobs, scheduleUpkeep } from '../jobs/all.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { Schedule } from '../lib/schedule.ts'
 import { pingForJob } from '../proxy/relay/ping.ts'
 import { answer } from '../routes/app.ts'
 import type { Bindings } from './bindings.ts'
 import { buildBindings, type World } from './build-bindings.ts'
+import { Leader } from './leader.ts'
+import type { Listening } from './worker-messages.ts'
 
 /**
  * How long a commit waits for another process's lock. The event loop waits too, and the ledger retries every 100 ms, so
@@ -25,63 +27,84 @@ const LAST_BUSY_MS = 2500
 
 export interface RunningServer {
   url: string
+  port: number
   bindings: Bindings
+  /** A successor serves new connections: gives up the jobs and closes idle sockets. */
+  handOver(): Promise<void>
+  /** Resolves when no client uses this process any more, at latest at the deadline of a hand-over. */
+  unused(): Promise<void>
+  /** The predecessor has given up the jobs and written its log. */
+  takeOver(): void
   /** Finishes running requests until the deadline, then ends them with an error, and closes everything. */
-  drain(): Promise<void>
+  drain(deadlineSeconds?: number): Promise<void>
 }
 
-/** Starts listening, and releases `lock` at the end. Throws the system's error for a port in use. */
-export const startServer = (world: World, lock: FolderLock): RunningServer => {
+/** How this process shares its folder and its port. */
+export interface Share {
+  /** Released at the end. Null: the supervisor holds it. */
+  lock: FolderLock | null
+  /** Other processes of this supervisor may listen on the port, too. */
+  isPortShared: boolean
+  port: number
+  /** The port of the server this one succeeds. */
+  predecessor: Listening | null
+}
+
+/** Starts listening. Throws the system's error for a port in use. */
+export const startServer = (world: World, { lock, isPortShared, port, predecessor }: Share): RunningServer => {
   const { config, folder, clock, log } = world
   waitForLocksAtMost(folder.sqlite, BUSY_MS)
   if (world.checkpointer) deferCheckpoints(folder.db)
   const bindings = buildBindings(world)
-  prepareBootstrapToken(bindings)
+  prepareBootstrapToken(bindings, predecessor !== null)
   warnOfOpenDashboard(bindings)
-  const schedule = new Schedule({
-    clock,
-    random: world.random,
-    onError: (job, err) => log.warn('a job failed', { job, err }),
-  })
-  scheduleJobs(schedule, bindings, {
-    startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
-    ping: ({ includePaused, ...wanted }, signal) =>
-      pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
-  })
+  const work = prepareWork(world, bindings)
   const server = Bun.serve({
     hostname: config.HOST,
-    port: config.PORT,
+    port,
     idleTimeout: IDLE_SECONDS,
     // Routes reject large bodies with an envelope (`proxy/ingress/raw-body.ts`); the runtime's own 413 has none.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    reusePort: false, // set explicitly: otherwise the runtime shares the port with other processes (Bun 1.4.5)
+    reusePort: isPortShared, // set explicitly: otherwise the runtime shares the port with other processes (Bun 1.4.5)
     fetch: (request) => answer(request, bindings),
     websocket,
   })
   bindings.server = server
   bindings.ledger.start()
   bindings.ops.loopLag.start()
-  schedule.start()
-  bindings.signIns.follow()
+  work.start()
   const stopWatching = watchDatabase({
     sqlite: folder.sqlite,
     clock,
-    onMoved: () => announceAll(folder.db),
+    onMoved: () => {
+      announceAll(folder.db)
+      work.follow()
+    },
     onError: (err) => log.error('database changes could not be watched', { err }),
   })
-  const drain = async () => {
+  const handOver = async () => {
+    bindings.lifecycle.handedOver = true
+    bindings.ledger.flush()
+    for (const socket of bindings.sockets) socket.drain()
+    bindings.live.endAll()
+    await work.handOver()
+  }
+  const takeOver = () => {
+    bindings.affinity.load(folder.db, bindings.lifecycle.startedAt - RECENT_MS)
+    announceAll(folder.db)
+  }
+  const drain = async (deadlineSeconds = config.SHUTDOWN_DRAIN_SECONDS) => {
     bindings.lifecycle.draining = true
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.stop()
     bindings.replayer.stop()
-    await finishTurns(bindings, config.SHUTDOWN_DRAIN_SECONDS * 1000)
+    await finishTurns(bindings, deadlineSeconds * 1000)
     await waitForSockets(bindings)
     await server.stop(true)
     stopWatching()
     bindings.ops.loopLag.stop()
-    await bindings.signIns.stop()
-    await schedule.stop()
+    await work.stop()
     await bindings.proxyDeps.credentials.settled(REFRESH_GRACE_MS)
     world.dial.close()
     waitForLocksAtMost(folder.sqlite, LAST_BUSY_MS)
@@ -92,9 +115,82 @@ export const startServer = (world: World, lock: FolderLock): RunningServer => {
     bindings.reader.stop()
     await world.checkpointer?.stop()
     folder.close()
-    lock.release()
+    work.release()
+    lock?.release()
   }
-  return { url: server.url.href.replace(/\/$/, ''), bindings, drain }
+  return {
+    url: server.url.href.replace(/\/$/, ''),
+    port: server.port ?? port,
+    bindings,
+    handOver,
+    unused: () => untilUnused(bindings, server, config.RELOAD_DRAIN_SECONDS * 1000),
+    takeOver,
+    drain,
+  }
+}
+
+/** Owners of conversations used this long before this process began may be newer than what it loaded. */
+const RECENT_MS = 120_000
+
+/** The upkeep of this process, and the jobs and sign-ins of the folder while this process leads. */
+const prepareWork = (world: World, bindings: Bindings) => {
+  const { clock, log, random, folder } = world
+  const onError = (job: string, err: unknown) => log.warn('a job failed', { job, err })
+  const upkeep = new Schedule({ clock, random, onError })
+  const jobs = new Schedule({ clock, random, onError })
+  scheduleUpkeep(upkeep, bindings)
+  scheduleJobs(jobs, bindings, {
+    startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
+    ping: ({ includePaused, ...wanted }, signal) =>
+      pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
+  })
+  const { signIns } = bindings
+  signIns.suspend()
+  const lead = () => {
+    jobs.start()
+    signIns.resume()
+  }
+  const leader = new Leader({ dir: folder.dir, clock, log, lead })
+  const stopJobs = async () => {
+    await signIns.stop()
+    await jobs.stop()
+  }
+  return {
+    start: () => {
+      upkeep.start()
+      leader.start()
+    },
+    /** Another process may have begun or ended a sign-in. */
+    follow: () => {
+      if (leader.isLeading) signIns.follow()
+    },
+    handOver: async () => {
+      await stopJobs()
+      leader.stop()
+    },
+    stop: async () => {
+      if (!leader.isLeading) leader.stop()
+      await stopJobs()
+      await upkeep.stop()
+    },
+    release: () => leader.stop(),
+  }
+}
+
+/** After this, connections that sent nothing are closed by the idle limit. */
+const QUIET_MS = (IDLE_SECONDS + 2) * 1000
+
+const untilUnused = async (
+  { turns, sockets, clock }: Pick<Bindings, 'turns' | 'sockets' | 'clock'>,
+  server: Bun.Server<unknown>,
+  deadlineMs: number,
+): Promise<void> => {
+  const deadline = clock.monotonic() + deadlineMs
+  let quietSince = clock.monotonic()
+  for (let now = quietSince; now < deadline && now - quietSince < QUIET_MS; now = clock.monotonic()) {
+    if (turns.size > 0 || sockets.size > 0 || server.pendingRequests > 0) quietSince = now
+    await clock.sleep(DRAIN_BEAT_MS)
+  }
 }
 
 const DRAIN_BEAT_MS = 50

@@ -8,7 +8,8 @@ import { systemRandom } from '../lib/random.ts'
 import type { Actor } from '../model/audit/audit.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'
 import { getUserCommand } from '../ops/own-command.ts'
-import { asFolderError, type Folder, FolderError, openFolder } from './open-folder.ts'
+import { asFolderError, type Folder, openFolder } from './open-folder.ts'
+import { FolderError } from './private-folder.ts'
 
 export interface CliIo {
   environment: Record<string, string | undefined>

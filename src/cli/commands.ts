@@ -15,6 +15,14 @@ const SERVER: readonly CommandSpec[] = [
     run: helpOnly,
   },
   {
+    usage: 'reload',
+    summary: 'replace the running server by the program on disk, without ending a request',
+    details:
+      'Use it after an update or after you changed the file .env. A new process takes new requests; the old one finishes its own. If the new process cannot start, the old one goes on and the exit code is 1.',
+    examples: ['sluice reload', 'docker exec sluice sluice reload'],
+    run: async () => (await import('./reload.ts')).reload,
+  },
+  {
     usage: 'status',
     summary: 'show the server, accounts, keys and the last hour on one screen',
     options: [JSON_OPTION],

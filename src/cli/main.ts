@@ -5,7 +5,7 @@ import { AppError } from '../errors.ts'
 import { type CliIo, UsageError } from './command.ts'
 import { type CommandSpec, getName } from './command-spec.ts'
 import { COMMANDS } from './commands.ts'
-import { FolderError } from './open-folder.ts'
+import { FolderError } from './private-folder.ts'
 import { CommanderError, createProgram, getExitCode } from './program.ts'
 
 /** Runs one command and returns its exit code: 0 done, 1 rejected or failed, 2 invalid usage. Never throws. */

@@ -1,9 +1,9 @@
 /** Opens the data folder: migrates the database, and checks the encryption key against it. */
 import type { Database } from 'bun:sqlite'
-import { chmodSync, closeSync, existsSync, fstatSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, openSync, statSync } from 'node:fs'
 import { commit, type Db } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
-import { isOutdated, migrate } from '../../db/migrate.ts'
+import { breakingMigrations, isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
 import type { Config } from '../boot/env.ts'
@@ -14,6 +14,7 @@ import { createSealer, fingerprint, type Sealer } from '../lib/seal.ts'
 import { claimEncryptionKeyId, getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { getDatabaseProblem } from '../ops/database-problem.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'
+import { FolderError, makePrivateFolder } from './private-folder.ts'
 
 export interface Folder {
   dir: string
@@ -27,16 +28,13 @@ export interface Folder {
   close(): void
 }
 
-/** The folder or its encryption key is unusable; the message is for stderr. */
-export class FolderError extends Error {
-  override readonly name = 'FolderError'
-}
-
 interface OpenDeps {
   clock: Clock
   random: Random
   /** The caller holds the server's lock. */
   isLocked?: boolean
+  /** An earlier server still uses the folder, so that the schema may only grow. */
+  isShared?: boolean
 }
 
 /**
@@ -46,7 +44,7 @@ interface OpenDeps {
  */
 export const openFolder = (
   config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
-  { clock, random, isLocked = false }: OpenDeps,
+  { clock, random, isLocked = false, isShared = false }: OpenDeps,
 ): Folder => {
   const { dir, databasePath, keyPath } = getFolderPaths(config)
   makePrivateFolder(dir)
@@ -54,6 +52,7 @@ export const openFolder = (
   try {
     const lock = isLocked ? null : lockToMigrate(sqlite, dir)
     try {
+      if (isShared) requireGrowth(sqlite)
       migrate(sqlite, MIGRATIONS, clock.now())
     } finally {
       lock?.release()
@@ -83,6 +82,14 @@ const holdFile = (path: string, sqlite: Database): Pick<Folder, 'isNamed' | 'clo
   return { isNamed, close }
 }
 
+const requireGrowth = (sqlite: Database): void => {
+  const [name] = breakingMigrations(sqlite, MIGRATIONS)
+  if (name === undefined) return
+  throw new FolderError(
+    `This release changes the database in a way the running server cannot use (${name}). Restart Sluice instead of reloading it.`,
+  )
+}
+
 /** When several commands start together, one migrates and the others wait. */
 const LOCK_TRIES = 30
 const LOCK_PAUSE_MS = 100
@@ -109,37 +116,6 @@ export const asFolderError = (err: unknown, path: string): unknown => {
   return trouble ? new FolderError(`${trouble.says} ${trouble.advice}`, { cause: err }) : err
 }
 
-export const makePrivateFolder = (dir: string): void => {
-  try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
-  } catch (cause) {
-    throw new FolderError(
-      `The data folder ${dir} cannot be created (${getCode(cause)}). Set SLUICE_DATA_DIR to another folder.`,
-      { cause },
-    )
-  }
-  requireOwn(dir)
-  try {
-    chmodSync(dir, 0o700)
-  } catch {
-    // A volume of another owner, as in a container run with --user. Its files are 0600 anyway.
-  }
-}
-
-const STICKY = 0o1000
-
-/**
- * Restricting a shared folder such as `/tmp` would lock out its users. A folder already used by Sluice no longer has
- * the sticky bit.
- */
-const requireOwn = (dir: string): void => {
-  const { mode, uid } = statSync(dir)
-  if ((mode & STICKY) === 0 || uid !== process.getuid?.() || readdirSync(dir).length === 0) return
-  throw new FolderError(
-    `The data folder ${dir} is shared by all users of this machine. Set SLUICE_DATA_DIR to a folder in it.`,
-  )
-}
-
 const openFile = (path: string): OpenedDatabase => {
   try {
     return openDatabase(path)
@@ -147,8 +123,6 @@ const openFile = (path: string): OpenedDatabase => {
     throw asFolderError(err, path)
   }
 }
-
-const getCode = (err: unknown): string => (err instanceof Error && 'code' in err ? String(err.code) : String(err))
 
 /** Creates a key only for a database without one: a new key could not decrypt old secrets. */
 const openKey = (db: Db, path: string, random: Random): Uint8Array => {

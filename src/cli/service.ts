@@ -12,7 +12,7 @@ export const printService: Run<{ launchd?: true }> = (io, _args, { launchd }) =>
 }
 
 interface Service {
-  /** The program and its arguments. */
+  /** The program. */
   command: readonly string[]
   /** Its working directory; null: any. */
   folder: string | null
@@ -30,7 +30,7 @@ interface Service {
 const getService = (io: CliIo): Service => {
   const config = getConfig(io)
   const dataDir = resolve(config.DATA_DIR)
-  const command = [...ownCommand().map((part) => resolve(part)), 'serve']
+  const command = ownCommand().map((part) => resolve(part))
   const inHome = [dataDir, resolve(getFolderPaths(config).keyPath), ...command].find(isInHome)
   const user = inHome === undefined ? null : getUser(io)
   const { environment, warnings } = getEnvironment(io, { dataDir, host: config.HOST, port: config.PORT })
@@ -108,7 +108,11 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-ExecStart=${command.map((part) => systemdWord(part.replaceAll('$', '$$$$'))).join(' ')}
+Type=notify
+ExecStart=${commandLine([...command, 'serve'])}
+# systemctl reload sluice: replaces the server by the program on disk, without ending a request.
+ExecReload=${commandLine([...command, 'reload'])}
+TimeoutStartSec=${START_SECONDS}
 ${folder === null ? '' : `WorkingDirectory=${folder.replaceAll('%', '%%')}\n`}${Object.entries(environment)
   .map(([name, value]) => `Environment=${systemdWord(`${name}=${value}`)}`)
   .join('\n')}
@@ -149,6 +153,12 @@ SystemCallFilter=@system-service
 WantedBy=multi-user.target
 `
 
+/** For the migrations of a large database, at a start and at a reload. */
+const START_SECONDS = 330
+
+const commandLine = (words: readonly string[]): string =>
+  words.map((word) => systemdWord(word.replaceAll('$', '$$$$'))).join(' ')
+
 const ownUser = (dataDir: string): string => `# It runs as a user of its own. Create the user and its folder:
 #   useradd --system --home-dir ${shellWord(dataDir)} --shell /usr/sbin/nologin sluice
 #   install -d -o sluice -m 0700 ${shellWord(dataDir)}
@@ -172,7 +182,7 @@ ${warnings.map((warning) => `<!-- ${xml(warning.replaceAll('--', '- -'))} -->\n`
   <string>sluice</string>
   <key>ProgramArguments</key>
   <array>
-${command.map((part) => `    <string>${xml(part)}</string>`).join('\n')}
+${[...command, 'serve'].map((part) => `    <string>${xml(part)}</string>`).join('\n')}
   </array>
 ${folder === null ? '' : `  <key>WorkingDirectory</key>\n  <string>${xml(folder)}</string>\n`}  <key>EnvironmentVariables</key>
   <dict>

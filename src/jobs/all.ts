@@ -39,22 +39,31 @@ type JobSources = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
     responses: { sweep(): void }
   }
 
+/** Registers what every process does for itself: it changes only memory. */
+export const scheduleUpkeep = (
+  schedule: Schedule,
+  { db, pool, clock, figures, responses }: Pick<JobSources, 'db' | 'pool' | 'clock' | 'figures' | 'responses'>,
+): void => {
+  schedule.add('states', STATES_INTERVAL_MS, () => advanceStates({ pool }))
+  schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
+  schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
+}
+
 /**
- * Registers all jobs. A new or reactivated account is polled as soon as its commit is announced, so the pool must learn
- * of `accounts` changes first.
+ * Registers the jobs, which run in one process of the folder at a time. A new or reactivated account is polled as soon
+ * as its commit is announced, so the pool must learn of `accounts` changes first.
  */
 export const scheduleJobs = (
   schedule: Schedule,
   workplace: JobSources,
   { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
 ): void => {
-  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, figures, responses } = workplace
+  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops } = workplace
   const { captures } = workplace
   const { upstream, credentials } = workplace.proxyDeps
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
   const rules = { ...deps, pool, resetCredits, settings }
-  schedule.add('states', STATES_INTERVAL_MS, () => advanceStates(deps))
   schedule.add('newcomers', MINUTE_MS, (signal) => pollNewAccounts(deps, met, signal), { runAtStart: true })
   schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
   schedule.add(
@@ -86,12 +95,11 @@ export const scheduleJobs = (
   const written = new Map<string, number>()
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
   schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUpCompletedHours({ db, clock }, signal), { runAtStart: true })
-  schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
-  schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
   onChange(db, (topics) => {
+    if (!schedule.isRunning) return // another process runs the jobs
     if (topics.has('accounts')) void schedule.runNow('newcomers')
     if (topics.has('automations')) void schedule.runNow('automations')
   })

@@ -31,6 +31,7 @@ export class Schedule {
   readonly #jobs = new Map<string, Job>()
   readonly #stop = new AbortController()
   readonly #context: ScheduleContext
+  #isStarted = false
 
   constructor(context: ScheduleContext) {
     this.#context = context
@@ -42,7 +43,12 @@ export class Schedule {
     this.#jobs.set(name, { name, everyMs, work, options, run: null, cancelTimer: () => {} })
   }
 
+  get isRunning(): boolean {
+    return this.#isStarted && !this.#stop.signal.aborted
+  }
+
   start(): void {
+    this.#isStarted = true
     for (const job of this.#jobs.values()) {
       if (job.options.runAtStart) void this.#turn(job)
       else this.#arm(job)

@@ -7,6 +7,10 @@ const isCompiled = (): boolean => Bun.main.startsWith('/$bunfs/')
 /** The executable starts itself; a checkout is started with the runtime. */
 export const ownCommand = (): string[] => (isCompiled() ? [process.execPath] : [process.execPath, Bun.main])
 
+/** Starts another process like this one, with the flags of the runtime. */
+export const workerCommand = (): string[] =>
+  isCompiled() ? [process.execPath] : [process.execPath, ...process.execArgv, Bun.main]
+
 /** The command users type: the executable by name, a checkout through npm, because Bun may not be on PATH. */
 export const getUserCommand = (): string => (isCompiled() ? 'sluice' : 'npm run sluice --')
 

@@ -8,9 +8,17 @@ const GATEWAY_URL = /^(https?:\/\/[^/?#]+)?\/((v1|backend-api|wham)([/?#]|$)|hea
 
 export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
 
-/** Answers one request. */
-export const answer = (request: Request, env: Bindings): Response | Promise<Response> =>
-  isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env)
+/** Answers one request. After a hand-over the connection closes with it, so that the next one reaches the successor. */
+export const answer = (request: Request, env: Bindings): Response | Promise<Response> => {
+  const response = isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env)
+  return env.lifecycle.handedOver ? closing(response) : response
+}
+
+const closing = async (answer: Response | Promise<Response>): Promise<Response> => {
+  const response = await answer
+  response.headers.set('connection', 'close')
+  return response
+}
 
 const answerDashboard = async (request: Request, env: Bindings): Promise<Response> => {
   const dashboard = await loadDashboard().catch((err: unknown) => {

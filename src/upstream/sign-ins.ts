@@ -207,6 +207,17 @@ export class SignIns {
     this.#cancelExpiry = Number.isFinite(next) ? clock.after(Math.max(1000, next - now), () => this.follow()) : () => {}
   }
 
+  /** Leaves polling and the port to the process that runs the jobs. */
+  suspend(): void {
+    this.#isStopped = true
+  }
+
+  /** This process runs the jobs now. */
+  resume(): void {
+    this.#isStopped = false
+    this.follow()
+  }
+
   /** Stops waiting; running exchanges are completed. */
   async stop(): Promise<void> {
     this.#isStopped = true

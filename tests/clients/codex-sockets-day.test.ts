@@ -1,6 +1,8 @@
 /** The real Codex CLI with sockets while Sluice changes: a restart, changed settings, and a simulated day. */
 import { expect, setDefaultTimeout, test } from 'bun:test'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
+import { answers } from '../support/upstream/script.ts'
 import {
   FIRST,
   getAccounts,
@@ -40,6 +42,34 @@ test('after a restart of Sluice between two turns the conversation continues on 
   ])
   expect(getVisits(world)).toEqual(['101', '101'])
   const log = await world.log(4)
+  expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: account, attemptCount: 1 })))
+})
+
+test('the service is reloaded between two turns and during one: the user notices nothing', async () => {
+  await using session = await startSession({ settings: { routingStrategy: 'round_robin' } })
+  const { world, thread } = session
+  expect(await thread.say('hello')).toMatchObject(quiet(GREETING))
+  const [account] = world.accountsUsed()
+  for (const prompt of ['hello again', 'and again']) {
+    await world.reload()
+    expect(await thread.say(prompt)).toMatchObject(quiet(GREETING))
+  }
+  world.upstream.script(() => answers.bulk(60, 20, { dripMs: 50 }))
+  const long = thread.say('take your time')
+  const before = getCreates(world).length
+  await until(
+    async () => getCreates(world).length > before,
+    () => 'The turn did not begin.',
+  )
+  await world.reload()
+  expect(await long).toMatchObject(quiet(/./))
+  world.upstream.script(null)
+  expect(await thread.say('and now?')).toMatchObject(quiet(GREETING))
+
+  const creates = getCreates(world)
+  expect(creates.map((create) => create.account)).toEqual(creates.map(() => account!))
+  expect(creates.map(({ connection }) => connection)).toEqual([1, 1, 2, 3, 3, 4])
+  const log = await world.log(6)
   expect(log).toEqual(log.map(() => expect.objectContaining({ ...ON_SOCKETS, accountName: account, attemptCount: 1 })))
 })
 

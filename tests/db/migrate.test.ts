@@ -1,7 +1,7 @@
 /** Migrations run once, in order, whole or not at all, and a database that does not match is rejected. */
 import type { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { type Migration, migrate } from '../../db/migrate.ts'
+import { breakingMigrations, type Migration, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 
@@ -168,3 +168,22 @@ const anHour = (sqlite: Database, hour: number, account: string) =>
     cached_input_tokens, output_tokens, cost_micros, unpriced) VALUES (?, ?, '', '', 2, 1, 0, 100, 40, 10, 7, 0)`,
     [hour, account],
   )
+
+test.each([
+  ['a new table with its indexes', 'CREATE TABLE c (x);--> statement-breakpoint\nCREATE UNIQUE INDEX i ON c (x);', []],
+  ['a new column', '-- why\nALTER TABLE `a` ADD `n` integer;--> statement-breakpoint\nCREATE INDEX j ON a (n);', []],
+  ['a dropped table', 'DROP TABLE b;', ['0002_next']],
+  ['a new name', 'ALTER TABLE b RENAME COLUMN a TO c;', ['0002_next']],
+  ['a rebuilt table', 'CREATE TABLE new (x);--> statement-breakpoint\nDROP TABLE a;', ['0002_next']],
+  ['changed rows', "UPDATE a SET id = 'y';", ['0002_next']],
+  ['a unique index on a table in use', 'CREATE UNIQUE INDEX i ON a (id);', ['0002_next']],
+  ['a trigger', 'CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a; END;', ['0002_next']],
+])('beside a server of the release before, %s', (_, sql, breaking) => {
+  const sqlite = aDatabase()
+  const both = [INIT, { name: '0002_next', sql }]
+  expect(breakingMigrations(sqlite, both)).toEqual([])
+  migrate(sqlite, [INIT], 1)
+  expect(breakingMigrations(sqlite, both)).toEqual(breaking)
+  migrate(sqlite, both, 2)
+  expect(breakingMigrations(sqlite, both)).toEqual([])
+})

@@ -1,6 +1,6 @@
 /** The job schedule as a whole: new accounts are fetched, catalogs and tokens refreshed, and blocks ended in time. */
 import { expect, test } from 'bun:test'
-import { scheduleJobs } from '../../src/jobs/all.ts'
+import { scheduleJobs, scheduleUpkeep } from '../../src/jobs/all.ts'
 import { fetchCatalogs } from '../../src/jobs/catalog.ts'
 import type { JobDeps } from '../../src/jobs/context.ts'
 import { pollNewAccounts } from '../../src/jobs/first-poll.ts'
@@ -22,6 +22,7 @@ const scheduled = (app: TestApp, workplace: Parameters<typeof scheduleJobs>[1] =
     onError: (_, err) => errors.push(err),
   })
   scheduleJobs(schedule, workplace, { startWindow: async () => {}, ping: async () => {} })
+  scheduleUpkeep(schedule, workplace)
   const asked = (start: string) => app.upstream.requests.filter(({ path }) => path.startsWith(start)).length
   return { ...app, schedule, errors, asked }
 }

@@ -106,3 +106,12 @@ test('jitter spreads the pauses within its fraction', async () => {
   expect(Math.max(...pauses)).toBeLessThanOrEqual(1200)
   expect(new Set(pauses).size).toBeGreaterThan(10)
 })
+
+test('it says whether it runs', async () => {
+  const schedule = new Schedule({ clock: new ManualClock(), random: seededRandom(1), onError: () => {} })
+  const states = [schedule.isRunning]
+  schedule.start()
+  states.push(schedule.isRunning)
+  await schedule.stop()
+  expect([...states, schedule.isRunning]).toEqual([false, true, false])
+})

@@ -98,7 +98,7 @@ test('under a nohup that keeps the terminal as input, like that of BSD, it is no
   expect((await fetch(`${url}/health/ready`)).status).toBe(200)
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-  expect(readFileSync(log, 'utf8')).toContain('stopping signal=SIGTERM')
+  expect(readFileSync(log, 'utf8')).toContain('stopping reason=SIGTERM')
 }, 120_000)
 
 test('with nothing running it ends immediately', async () => {
@@ -138,7 +138,8 @@ test.skipIf(process.platform !== 'linux')(
     await using world = await startWorld()
     const { server, key } = world
     const client = async () => {
-      while (!getThreads(server.pid).includes('checkpointer')) await eventsUntilEnd(await sendTurn(server.url, key))
+      while (!getThreads(server.workers()[0]!).includes('checkpointer'))
+        await eventsUntilEnd(await sendTurn(server.url, key))
     }
     await Promise.all(Array.from({ length: 16 }, client))
     expect(await server.stop()).toBe(0)

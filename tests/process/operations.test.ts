@@ -376,6 +376,8 @@ test('the unit runs this program on this folder', async () => {
   expect(stdout).toContain(`Environment=SLUICE_DATA_DIR=${dataDir}\n`)
   expect(stdout).toContain('Environment=PORT=4000\n')
   expect(stdout).toMatch(/^ExecStart=\/.* serve$/m)
+  expect(stdout).toMatch(/^ExecReload=\/.* reload$/m)
+  expect(stdout).toContain('Type=notify\n')
   expect(stdout).toContain('TimeoutStopSec=45\n')
   const plist = await spawned(['service', 'print', '--launchd'])
   expect(plist.stdout).toContain('<string>serve</string>')

@@ -75,10 +75,15 @@ interface AskedTurn {
   /** Text of the user's message. */
   text?: string
   signal?: AbortSignal
+  headers?: Record<string, string>
 }
 
 /** One native turn over a real connection. */
-export const sendTurn = (url: string, key: string, { requestId, text, signal }: AskedTurn = {}): Promise<Response> =>
+export const sendTurn = (
+  url: string,
+  key: string,
+  { requestId, text, signal, headers = {} }: AskedTurn = {},
+): Promise<Response> =>
   fetch(`${url}/backend-api/codex/responses`, {
     method: 'POST',
     headers: {
@@ -86,6 +91,7 @@ export const sendTurn = (url: string, key: string, { requestId, text, signal }: 
       'content-type': 'application/json',
       'user-agent': 'codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm',
       ...(requestId && { 'x-request-id': requestId }),
+      ...headers,
     },
     body: JSON.stringify(codexBody(text)),
     ...(signal && { signal }),

@@ -70,6 +70,21 @@ describe('the owner of a session', () => {
     expect(affinity.get('conversation', 'a', NOW + HOUR_MS + 1, HOUR_MS)).toBeNull()
   })
 
+  test('is taken over from another process, unless a newer one is known', () => {
+    const [before, after] = [new AffinityMap(), new AffinityMap(2)]
+    before.onRemembered = (row) => after.adopt(row)
+    remember(before, 'a')
+    remember(before, 'a', { now: NOW + 1 }) // unchanged
+    expect(after.get('conversation', 'a', NOW, HOUR_MS)).toMatchObject({ accountId: 'acc', usedAt: NOW })
+    remember(after, 'a', { account: 'b', now: NOW + HOUR_MS })
+    remember(before, 'a', { now: NOW + HOUR_MS - 1 })
+    expect(after.get('conversation', 'a', NOW, HOUR_MS)?.accountId).toBe('b')
+    remember(before, 'c')
+    remember(before, 'd')
+    const known = ['a', 'c', 'd'].filter((key) => after.get('conversation', key, NOW, HOUR_MS) !== null)
+    expect(known).toEqual(['c', 'd'])
+  })
+
   test('is evicted when it is the least recently used', () => {
     const affinity = new AffinityMap(2)
     remember(affinity, 'a')

@@ -28,7 +28,10 @@ export interface RunningServer extends AsyncDisposable {
   /** Origin without a trailing slash. */
   url: string
   port: number
+  /** Of the supervisor, which stays the same when the server is reloaded. */
   pid: number
+  /** The server processes that it runs, oldest first. */
+  workers(): number[]
   dataDir: string
   /** The environment for a `command` that uses the same folder and port. */
   env: Record<string, string>
@@ -36,7 +39,7 @@ export interface RunningServer extends AsyncDisposable {
   output(): string
   /** SIGTERM, then waits for the end; returns the exit code. Throws when it does not end in time. */
   stop(): Promise<number>
-  /** SIGKILL, as a power cut would. */
+  /** SIGKILL of every process, like a power cut. */
   kill(): Promise<void>
 }
 
@@ -95,6 +98,24 @@ export const getThreads = (pid: number): string[] =>
     }
   })
 
+/** Ids of the child processes that still run, oldest first. Linux only; elsewhere none. */
+export const childrenOf = (pid: number): number[] => {
+  try {
+    const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    return text.trim().split(' ').filter(Boolean).map(Number)
+  } catch {
+    return [] // it has ended
+  }
+}
+
+const killNow = (pid: number): void => {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // it has ended
+  }
+}
+
 type Child = Bun.Subprocess<'ignore', 'pipe', 'pipe'>
 
 interface Parts extends Pick<RunningServer, 'port' | 'dataDir' | 'env' | 'output'> {
@@ -102,7 +123,9 @@ interface Parts extends Pick<RunningServer, 'port' | 'dataDir' | 'env' | 'output
 }
 
 function getServer(child: Child, { isTemporary, ...parts }: Parts): RunningServer {
+  const workers = () => childrenOf(child.pid)
   const kill = async () => {
+    for (const pid of child.exitCode === null ? workers() : []) killNow(pid)
     child.kill('SIGKILL')
     await child.exited
   }
@@ -117,6 +140,7 @@ function getServer(child: Child, { isTemporary, ...parts }: Parts): RunningServe
     ...parts,
     url: `http://127.0.0.1:${parts.port}`,
     pid: child.pid,
+    workers,
     stop,
     kill,
     async [Symbol.asyncDispose]() {

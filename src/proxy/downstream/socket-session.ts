@@ -95,6 +95,11 @@ export class SocketSession implements SocketPeer {
     return this.#gone.signal
   }
 
+  get #isLeaving(): boolean {
+    const { draining, handedOver } = this.handshake.env.lifecycle
+    return draining || handedOver
+  }
+
   opened(ws: Bun.ServerWebSocket<SocketPeer>): void {
     const { env, peer } = this.handshake
     this.#outbox = new Outbox(ws, env.clock, () => this.#giveUp('slow'))
@@ -102,7 +107,7 @@ export class SocketSession implements SocketPeer {
     if (peer) this.#arrivals = env.arrivingFrames.watch(peer, (why) => this.#giveUp(why))
     env.sockets.add(this)
     env.pulse.watch(this)
-    if (env.lifecycle.draining) this.drain()
+    if (this.#isLeaving) this.drain()
   }
 
   closed(): void {
@@ -209,7 +214,7 @@ export class SocketSession implements SocketPeer {
     const waiting = this.#waiting
     this.#waiting = null
     if (waiting) this.#start(waiting)
-    else if (this.handshake.env.lifecycle.draining) this.#close('draining')
+    else if (this.#isLeaving) this.#close('draining')
   }
 
   /** Starts no new turn: closes an idle socket now, a busy one after its turn. */

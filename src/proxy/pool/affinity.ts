@@ -2,7 +2,7 @@
  * Which account owns a conversation, a piece of ciphertext or an uploaded file. Held in memory, written behind by the ledger and loaded
  * at start, so owners survive a restart. Keys are SHA-256; session ids and ciphertext are not stored.
  */
-import { and, desc, eq, inArray } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { accounts, affinity } from '../../../db/schema/accounts.ts'
 import { Openings } from './conversation-fingerprint.ts'
@@ -36,25 +36,46 @@ export class AffinityMap {
     file: new Map(),
   }
   #accountIds: ReadonlySet<string> = new Set()
+  /** Receives each new owner, for the process that serves the next request. */
+  onRemembered: ((row: AffinityRow) => void) | null = null
 
   /** At most `maxEntries` of each kind. */
   constructor(maxEntries = MAX_ENTRIES) {
     this.#maxEntries = maxEntries
   }
 
-  /** Loads the rows, newest last. Call once, at start. */
-  load(db: Db): void {
+  /** Loads the rows used since then, newest last. */
+  load(db: Db, since = 0): void {
     for (const kind of KINDS) {
       const rows = db
         .select()
         .from(affinity)
-        .where(and(eq(affinity.kind, kind), inArray(affinity.accountId, db.select({ id: accounts.id }).from(accounts))))
+        .where(
+          and(
+            eq(affinity.kind, kind),
+            gte(affinity.usedAt, since),
+            inArray(affinity.accountId, db.select({ id: accounts.id }).from(accounts)),
+          ),
+        )
         .orderBy(desc(affinity.usedAt))
         .limit(this.#maxEntries)
         .all()
-      for (const { keyHash, accountId, mixed, usedAt } of rows.reverse())
-        this.#owners[kind].set(keyHash, { accountId, mixed, usedAt })
+      for (const row of rows.reverse()) this.adopt(row)
     }
+  }
+
+  /** Takes over an owner that is stored already, unless a newer one is known. */
+  adopt({ kind, keyHash, accountId, mixed, usedAt }: AffinityRow): void {
+    const owners = this.#owners[kind]
+    if ((owners.get(keyHash)?.usedAt ?? 0) > usedAt) return
+    owners.delete(keyHash)
+    this.#set(kind, keyHash, { accountId, mixed, usedAt })
+  }
+
+  #set(kind: AffinityKind, keyHash: string, owner: Owner): void {
+    const owners = this.#owners[kind]
+    owners.set(keyHash, owner)
+    if (owners.size > this.#maxEntries) owners.delete(owners.keys().next().value!) // size > 0
   }
 
   /** Drops what deleted accounts owned. Returns early when no account is gone. */
@@ -84,9 +105,10 @@ export class AffinityMap {
     if (before && before.accountId === accountId && before.mixed === mixed && now - before.usedAt < TOUCH_MS)
       return null
     owners.delete(keyHash) // set() alone keeps the old place in the eviction order
-    owners.set(keyHash, { accountId, mixed, usedAt: now })
-    if (owners.size > this.#maxEntries) owners.delete(owners.keys().next().value!) // size > 0
-    return { kind, keyHash, accountId, mixed, usedAt: now }
+    this.#set(kind, keyHash, { accountId, mixed, usedAt: now })
+    const row = { kind, keyHash, accountId, mixed, usedAt: now }
+    this.onRemembered?.(row)
+    return row
   }
 
   /** The row was deleted. */

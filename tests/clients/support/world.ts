@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runInProcess } from '../../support/cli.ts'
-import { type RunningServer, spawnServer } from '../../support/spawn.ts'
+import { type RunningServer, runCommand, spawnServer } from '../../support/spawn.ts'
 import { until } from '../../support/until.ts'
 import type { AccountOptions } from '../../support/upstream/accounts.ts'
 import { createUpstream, type Upstream } from '../../support/upstream/app.ts'
@@ -39,6 +39,8 @@ export interface World extends AsyncDisposable {
   log(rows: number): Promise<LogRow[]>
   /** Ends the server with SIGTERM and starts it again on the same data, on another port. */
   restart(): Promise<void>
+  /** `sluice reload`: another process serves the same port. */
+  reload(): Promise<void>
   /** The output of the server so far; look here when a test fails. */
   output(): string
 }
@@ -151,6 +153,10 @@ async function getWorld({ upstream, key, start, tearDown }: Parts): Promise<Worl
       await server.stop()
       before = output()
       server = await start()
+    },
+    async reload() {
+      const { exitCode, stderr } = await runCommand(['reload'], { env: server.env, timeoutMs: 60_000 })
+      if (exitCode !== 0) throw new Error(`sluice reload ended with ${exitCode}.\n${stderr}${output()}`)
     },
     output,
     async [Symbol.asyncDispose]() {

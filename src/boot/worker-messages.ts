@@ -1,0 +1,73 @@
+/** What the supervisor and its server processes tell each other. */
+import type { AffinityRow } from '../proxy/pool/affinity.ts'
+
+/** Where the first server process of this supervisor listens. */
+export interface Listening {
+  host: string
+  /** As configured. */
+  port: number
+  /** The one in use, which differs when 0 is configured. */
+  actualPort: number
+}
+
+export type ToWorker =
+  /** `listening`: null for the first process; otherwise the new one shares that port. */
+  | { kind: 'start'; folder: string; listening: Listening | null }
+  /** New connections go to the listener at this position of the port. */
+  | { kind: 'steer'; position: number }
+  /** A successor serves new connections: finish what is running. */
+  | { kind: 'hand-over' }
+  /** The earlier process has given up the jobs and written its log. */
+  | { kind: 'take-over' }
+  | { kind: 'owner'; row: AffinityRow }
+
+export type FromWorker =
+  | { kind: 'hello' }
+  | { kind: 'listening'; listening: Listening; version: string }
+  /** It did not start; the sentence is on stderr, too. */
+  | { kind: 'failed'; message: string }
+  | { kind: 'handed-over'; requests: number }
+  /** For the process that serves new connections: a conversation or file got an owner. */
+  | { kind: 'owner'; row: AffinityRow }
+
+/** The worker's end. */
+export interface Link {
+  send(message: FromWorker): void
+  /** Later messages go to `listener`, in place of an earlier one. */
+  listen(listener: (message: ToWorker) => void): void
+  /** Called when the supervisor is gone. */
+  onLost(fn: () => void): void
+}
+
+/** The supervisor's process starts servers with this argument. */
+export const WORKER_FLAG = '--worker'
+
+/** Null when this process was not started by a supervisor. */
+export const openLink = (): Link | null => {
+  if (!process.send || !process.argv.includes(WORKER_FLAG)) return null
+  let listener: ((message: ToWorker) => void) | null = null
+  const early: ToWorker[] = []
+  process.on('message', (message: ToWorker) => {
+    if (listener) listener(message)
+    else early.push(message)
+  })
+  return {
+    send: (message) => {
+      if (process.connected) process.send?.(message)
+    },
+    listen: (next) => {
+      listener = next
+      for (const message of early.splice(0)) next(message)
+    },
+    onLost: (fn) => void process.once('disconnect', fn),
+  }
+}
+
+/** Introduces this process; resolves with its orders. */
+export const orders = (link: Link): Promise<Extract<ToWorker, { kind: 'start' }>> =>
+  new Promise((resolve) => {
+    link.listen((message) => {
+      if (message.kind === 'start') resolve(message)
+    })
+    link.send({ kind: 'hello' })
+  })

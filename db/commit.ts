@@ -1,5 +1,6 @@
 /** The only way to write to the database: one synchronous transaction, all or nothing, then one change notification. */
 import type { Changes } from 'bun:sqlite'
+import { sql } from 'drizzle-orm'
 import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
 import { Signal } from '../src/lib/signal.ts'
 
@@ -18,6 +19,8 @@ export const TOPICS = [
   'automations',
   /** Visible rows of the request log were deleted. */
   'log',
+  /** A process needs a part of a key limit that another has leased. */
+  'leases',
 ] as const
 export type Topic = (typeof TOPICS)[number]
 
@@ -34,6 +37,8 @@ interface Journal {
   /** Topics announced by the open commit; null outside a commit. */
   open: Set<Topic> | null
   changes: Signal<ReadonlySet<Topic>>
+  /** How often each topic has changed, as far as this process knows; null: no other process is to learn of it. */
+  counts: Map<string, number> | null
 }
 
 const journal = Symbol('journal')
@@ -60,12 +65,17 @@ export function commit<T>(db: Db & { readonly [writable]?: never }, fn: (tx: Tx)
   let value: T
   try {
     value = state.driver.transaction(
-      (driver) => refusePromise(fn(Object.assign(driver, { [journal]: state }) as unknown as Tx)), // as: brands are types only
+      (driver) => {
+        const result = refusePromise(fn(Object.assign(driver, { [journal]: state }) as unknown as Tx)) // as: brands are types only
+        if (state.counts) for (const topic of topics) countChange(state.driver, topic)
+        return result
+      },
       { behavior: 'immediate' },
     )
   } finally {
     state.open = null
   }
+  for (const topic of topics) state.counts?.set(topic, (state.counts.get(topic) ?? 0) + 1)
   if (topics.size > 0) state.changes.emit(topics)
   return value
 }
@@ -82,14 +92,49 @@ export function onChange(db: Db, fn: (topics: ReadonlySet<Topic>) => void): () =
   return db[journal].changes.on(fn)
 }
 
-/** Announces every topic without a commit, because another process wrote to the file. */
+/** Announces topics without a commit, because another process changed them. */
+export function announce(db: Db, topics: ReadonlySet<Topic>): void {
+  db[journal].changes.emit(topics)
+}
+
+/** Announces every topic: another process wrote to the file, and what it changed is not known. */
 export function announceAll(db: Db): void {
-  db[journal].changes.emit(new Set(TOPICS))
+  announce(db, new Set(TOPICS))
+}
+
+/** From now on, commits count their topics in the file, for `foreignChanges` of other processes. */
+export function shareChanges(db: Db): void {
+  const state = db[journal]
+  state.counts = countsIn(state.driver)
+}
+
+/** Topics that other processes changed since the last call, or since `shareChanges`. */
+export function foreignChanges(db: Db): ReadonlySet<Topic> {
+  const state = db[journal]
+  const known = state.counts
+  if (!known) return new Set(TOPICS)
+  state.counts = countsIn(state.driver)
+  return new Set(TOPICS.filter((topic) => state.counts?.get(topic) !== known.get(topic)))
+}
+
+/** In the table of facts. */
+const COUNT_OF = 'changes_of_'
+
+function countChange(driver: Driver, topic: Topic): void {
+  driver.run(sql`INSERT INTO facts (name, value) VALUES (${COUNT_OF + topic}, '1')
+    ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(facts.value AS INTEGER) + 1 AS TEXT)`)
+}
+
+function countsIn(driver: Driver): Map<string, number> {
+  const rows = driver.all<{ name: string; value: string }>(
+    sql`SELECT name, value FROM facts WHERE name LIKE ${`${COUNT_OF}%`}`,
+  )
+  return new Map(rows.map(({ name, value }) => [name.slice(COUNT_OF.length), Number(value)]))
 }
 
 /** Turns a drizzle driver into a `Db`. `onListenerError` receives errors of `onChange` listeners. */
 export function asDb(driver: Driver, onListenerError: (error: unknown) => void): Db {
-  const state: Journal = { driver, open: null, changes: new Signal(onListenerError) }
+  const state: Journal = { driver, open: null, changes: new Signal(onListenerError), counts: null }
   return Object.assign(driver, { [journal]: state })
 }
 

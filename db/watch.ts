@@ -1,30 +1,35 @@
-/** Detects writes by another process, such as a command next to the running server. */
+/** Detects writes by another process: a command next to the running server, or another server process. */
 import type { Database } from 'bun:sqlite'
 import type { Clock } from '../src/lib/clock.ts'
+import { type Db, foreignChanges, type Topic } from './commit.ts'
 
 interface Watch {
   sqlite: Database
+  db: Db
   clock: Clock
-  /** Called once for all changes since the last check. */
-  onMoved: () => void
-  /** Receives errors of a check or of `onMoved`. The next check reports the same change again. */
+  everyMs: number
+  /** Called once for all commits since the last check, with what they announced. */
+  onMoved: (topics: ReadonlySet<Topic>) => void
+  /** Receives errors of a check or of `onMoved`; the next check then reports the same change again. */
   onError: (error: unknown) => void
 }
 
-/** Checks every second; `PRAGMA data_version` changes only with commits of other connections. Returns the stop function. */
-export function watchDatabase({ sqlite, clock, onMoved, onError }: Watch): () => void {
-  const version = () => sqlite.query<{ data_version: number }, []>('PRAGMA data_version').get()?.data_version
+/** `PRAGMA data_version` changes only with commits of other connections and costs 1 µs. Returns the stop function. */
+export function watchDatabase({ sqlite, db, clock, everyMs, onMoved, onError }: Watch): () => void {
+  const statement = sqlite.query<{ data_version: number }, []>('PRAGMA data_version')
+  const version = () => statement.get()?.data_version
   let seen = version()
-  return clock.every(EVERY_MS, () => {
+  let topics = new Set<Topic>()
+  return clock.every(everyMs, () => {
     try {
       const current = version()
       if (current === seen) return
-      onMoved()
+      topics = topics.union(foreignChanges(db))
+      onMoved(topics)
+      topics = new Set()
       seen = current
     } catch (error) {
       onError(error)
     }
   })
 }
-
-const EVERY_MS = 1000

@@ -38,6 +38,8 @@ interface Listener {
 
 interface LiveDeps {
   clock: Clock
+  /** Its number where several processes serve together: they may have started within the same millisecond. */
+  process?: number | null
   /** A value that changes whenever health does. */
   health: () => string
 }
@@ -81,7 +83,7 @@ export class LiveHub {
 
   constructor(deps: LiveDeps) {
     this.#deps = deps
-    this.#epoch = deps.clock.now().toString(36)
+    this.#epoch = `${deps.clock.now().toString(36)}${deps.process ? `-${deps.process}` : ''}`
   }
 
   /** Call before a page reads its data: its stream then starts with changes `since` this id. */

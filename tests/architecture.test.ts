@@ -116,6 +116,8 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/boot/run': EVERYTHING,
   'src/boot/serve': EVERYTHING,
   'src/boot/build-bindings': EVERYTHING,
+  'src/boot/views': ['db/memory-views'],
+  'src/boot/other-processes': ['src/model', 'db'],
   'src/boot/server': EVERYTHING,
   views: [
     'src/model/users/permissions',

@@ -24,6 +24,8 @@ import automations from './0020_automations.sql' with { type: 'text' }
 import plannerDecisions from './0021_planner_decisions.sql' with { type: 'text' }
 import requestDigests from './0022_request_digests.sql' with { type: 'text' }
 import plannerAccount from './0023_planner_account.sql' with { type: 'text' }
+import limitLeases from './0024_limit_leases.sql' with { type: 'text' }
+import streamSlots from './0025_stream_slots.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -50,4 +52,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0021_planner_decisions', sql: plannerDecisions },
   { name: '0022_request_digests', sql: requestDigests },
   { name: '0023_planner_account', sql: plannerAccount },
+  { name: '0024_limit_leases', sql: limitLeases },
+  { name: '0025_stream_slots', sql: streamSlots },
 ]

@@ -55,6 +55,8 @@ export const accounts = sqliteTable(
     position: integer(),
     /** The pool of outbound proxies for every call of the account; null: as the settings say. A missing pool means no route. */
     egressPoolId: text(),
+    /** Streams that processes may run on the account, by number of the process; null: none, or only one process. */
+    streamSlots: text({ mode: 'json' }).$type<Record<string, number>>(),
     accessTokenSealed: text().notNull(),
     refreshTokenSealed: text().notNull(),
     idTokenSealed: text().notNull(),

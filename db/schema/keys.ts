@@ -66,6 +66,8 @@ export const apiKeyLimits = sqliteTable(
     /** Tokens, requests, or micro-dollars for `cost_usd`. */
     maxValue: integer().notNull(),
     currentValue: integer().notNull().default(0),
+    /** Leased by running processes and not used yet; together with `currentValue` never above the maximum. */
+    leased: integer().notNull().default(0),
     /** Exact model the limit counts; empty string: all models (part of the identity, so not null). */
     modelFilter: text().notNull().default(''),
     resetAt: integer().notNull(),

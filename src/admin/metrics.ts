@@ -7,7 +7,7 @@ import { AppError } from '../errors.ts'
 import { open } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { presentFamilies } from '../ops/gauges.ts'
-import { CONTENT_TYPE, exposition, type Family } from '../ops/prometheus.ts'
+import { CONTENT_TYPE, exposition, type Family, type Labels } from '../ops/prometheus.ts'
 
 /** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`, `password_rate_limited`. */
 export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
@@ -16,7 +16,9 @@ export const showMetrics = createHandlers(open('metrics: this machine, or METRIC
       message:
         'Metrics are only open to this machine. From other machines, send SLUICE_METRICS_TOKEN as a bearer token.',
     })
-  return c.body(exposition(families(c)), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
+  const number = c.env.lifecycle.process
+  const common: Labels = number ? { process: String(number) } : {}
+  return c.body(exposition(families(c), common), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
 })
 
 const hasToken = (c: Ctx): boolean => {

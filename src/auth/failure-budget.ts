@@ -3,6 +3,7 @@ import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
 import { getClient } from '../lib/client-address.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { SharedTries } from './shared-tries.ts'
 
 const TRIES = 8
 const WINDOW_MS = 60_000
@@ -16,13 +17,15 @@ const MAX_CLIENTS = 10_000
 export class FailureBudget {
   readonly #clock: Pick<Clock, 'monotonic'>
   readonly #limit: number
+  readonly #shared: SharedTries | null
   /** Client → times of its attempts, oldest first. */
   readonly #tries = new Map<string, number[]>()
 
-  /** `tries` per minute, per client or other name. */
-  constructor(clock: Pick<Clock, 'monotonic'>, tries = TRIES) {
+  /** `tries` per minute, per client or other name; over all processes where they are shared. */
+  constructor(clock: Pick<Clock, 'monotonic'>, tries = TRIES, shared: SharedTries | null = null) {
     this.#clock = clock
     this.#limit = tries
+    this.#shared = shared
   }
 
   /** Returns the function that refunds this attempt. Throws `code`, a 429 with the time until the next attempt. */
@@ -30,11 +33,22 @@ export class FailureBudget {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
     const oldest = recent[0]
-    if (recent.length >= this.#limit && oldest !== undefined)
-      throw new AppError(code, { retryAfterSeconds: Math.max(1, Math.ceil((oldest + WINDOW_MS - now) / 1000)) })
+    if (recent.length >= this.#limit && oldest !== undefined) throw tooMany(code, oldest + WINDOW_MS - now)
+    const giveBackShared = this.#takeShared(client, code)
     recent.push(now)
     this.#remember(client, recent)
-    return () => this.#giveBack(client, now)
+    return () => {
+      this.#giveBack(client, now)
+      giveBackShared()
+    }
+  }
+
+  #takeShared(client: string, code: Code): () => void {
+    const shared = this.#shared
+    const taken = shared?.take(client, this.#limit)
+    if (!shared || !taken) return () => {}
+    if ('waitMs' in taken) throw tooMany(code, taken.waitMs)
+    return () => shared.giveBack(client, taken.at)
   }
 
   /** Charges an attempt without refund. False when none was left. */
@@ -64,6 +78,9 @@ export class FailureBudget {
     if (index !== -1) tries?.splice(index, 1)
   }
 }
+
+const tooMany = (code: Code, waitMs: number): AppError =>
+  new AppError(code, { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) })
 
 /**
  * The name attempts are charged to: the client, or the direct peer when forwarded headers are ambiguous, so that

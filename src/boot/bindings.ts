@@ -21,6 +21,7 @@ import type { Captures } from '../model/captures/captures.ts'
 import type { Catalog } from '../model/catalog/catalog.ts'
 import type { EgressRoutes } from '../model/egress/routes.ts'
 import type { Firewall } from '../model/firewall.ts'
+import type { KeyLeases } from '../model/keys/key-leases.ts'
 import type { KeyRing } from '../model/keys/key-ring.ts'
 import type { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import type { Sources } from '../model/sources/sources.ts'
@@ -54,6 +55,8 @@ export interface Bindings {
   replayer: Replayer
   settings: SettingsCache
   keys: KeyRing
+  /** This process's parts of key limits. */
+  keyLeases: KeyLeases
   firewall: Firewall
   catalog: Catalog
   /** Enabled model sources. */
@@ -135,6 +138,8 @@ interface Lifecycle {
   draining: boolean
   /** A successor serves new connections. Open ones are served here and closed at the next opportunity. */
   handedOver: boolean
+  /** Number of this process where several serve together. */
+  process?: number | null
   /** ms since epoch. */
   startedAt: number
   /** Concurrent requests; the runtime silently queues fetches beyond its cap. */

@@ -1,9 +1,10 @@
 /** Builds the bindings, and keeps memory views up to date. */
 import { commit, type Db, onChange } from '../../db/commit.ts'
 import { tryLock } from '../../db/lock.ts'
-import { type MemoryView, MemoryViews } from '../../db/memory-views.ts'
+import { MemoryViews } from '../../db/memory-views.ts'
 import { FailureBudget } from '../auth/failure-budget.ts'
 import type { Passwords } from '../auth/passwords.ts'
+import { SharedTries } from '../auth/shared-tries.ts'
 import type { Folder } from '../cli/open-folder.ts'
 import { FormDrafts } from '../http/form-drafts.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -20,6 +21,7 @@ import { Catalog } from '../model/catalog/catalog.ts'
 import { EgressRoutes } from '../model/egress/routes.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Firewall } from '../model/firewall.ts'
+import { KeyLeases } from '../model/keys/key-leases.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
 import { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import { serviceLevelNow } from '../model/overview/service-level.ts'
@@ -27,7 +29,6 @@ import { Sources } from '../model/sources/sources.ts'
 import { createOps, type Ops } from '../ops/ops.ts'
 import { StreamTimer } from '../proxy/downstream/stream-timer.ts'
 import { FailedSockets } from '../proxy/exchange/socket-fallback.ts'
-import type { Connection } from '../proxy/exchange/upstream-session.ts'
 import { ArrivingFrames } from '../proxy/ingress/arriving-frames.ts'
 import { OwnerProofs } from '../proxy/ingress/owner-proofs.ts'
 import { BodyBudget } from '../proxy/ingress/raw-body.ts'
@@ -35,6 +36,7 @@ import { Ledger, type LedgerEntry, type Written } from '../proxy/ledger/ledger.t
 import { AffinityMap } from '../proxy/pool/affinity.ts'
 import { ClientLimitsView } from '../proxy/pool/client-limits.ts'
 import { Pool } from '../proxy/pool/pool.ts'
+import { StreamSlots } from '../proxy/pool/stream-slots.ts'
 import { KeySets } from '../proxy/relay/key-sets.ts'
 import { ResponseStore } from '../proxy/responses-store/response-store.ts'
 import { Overflow } from '../proxy/sources/overflow.ts'
@@ -51,6 +53,7 @@ import { SignIns } from '../upstream/sign-ins.ts'
 import { createLookup, type Lookup, SourceFetch } from '../upstream/source-fetch.ts'
 import type { Bindings } from './bindings.ts'
 import type { Config } from './env.ts'
+import { getIds, getViews } from './views.ts'
 
 /** External dependencies: real in `main.ts`, fake in tests. */
 export interface World {
@@ -69,7 +72,19 @@ export interface World {
   checkpointer: Checkpointer | null
   /** Maximum concurrent requests. */
   maxTurns: number
+  /** Absent: no other process serves requests. */
+  sharing?: Sharing
   timeout: (ms: number) => AbortSignal
+}
+
+/** Several processes serve requests together. */
+export interface Sharing {
+  /** How many, this one included. */
+  processes: number
+  /** Of this process; another one that starts later has another number. */
+  number: number
+  /** Whether a process with this number runs. */
+  isAlive: (number: number) => boolean
 }
 
 /** Builds the bindings and connects memory views to the commits that change them. Starts nothing yet. */
@@ -78,8 +93,14 @@ export const buildBindings = (world: World): Bindings => {
   const { db, sealer } = folder
   const onListenerError = (err: unknown) => log.error('a listener failed', { err })
   const settings = new SettingsCache(db, onListenerError)
-  const lifecycle = { draining: false, handedOver: false, startedAt: clock.now(), maxTurns: world.maxTurns }
-  const live = new LiveHub({ clock, health: () => getHealth(bindings) })
+  const lifecycle = {
+    draining: false,
+    handedOver: false,
+    startedAt: clock.now(),
+    maxTurns: world.maxTurns,
+    process: world.sharing?.number ?? null,
+  }
+  const live = new LiveHub({ clock, process: world.sharing?.number ?? null, health: () => getHealth(bindings) })
   const ledger = getLedger(world, live, (entry) => ops.count(entry))
   const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
   const seats = new ConcurrencyLimits()
@@ -93,11 +114,13 @@ export const buildBindings = (world: World): Bindings => {
   const pulse = new StreamTimer(clock)
   const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
+  const keys = new KeyRing(db)
   const bindings: Omit<Bindings, 'views'> = {
     db,
     reader: world.reader,
     settings,
-    keys: new KeyRing(db),
+    keys,
+    keyLeases: leasesOf(world, { keys, ledger }),
     firewall: new Firewall(db),
     catalog,
     ...beside,
@@ -122,7 +145,7 @@ export const buildBindings = (world: World): Bindings => {
     keySets: new KeySets(clock),
     sealer,
     passwords: world.passwords,
-    ...getBudgets(clock),
+    ...getBudgets(world),
     clock,
     random,
     log,
@@ -177,8 +200,8 @@ const getCaptures = ({ folder: { dir, db, sealer }, clock, random, log }: World)
     },
   })
 
-const getBudgets = (clock: Clock) => ({
-  failures: new FailureBudget(clock),
+const getBudgets = ({ clock, folder: { db }, sharing }: World) => ({
+  failures: new FailureBudget(clock, undefined, sharing && new SharedTries(db, clock)),
   refusals: new FailureBudget(clock),
   passkeyStarts: new FailureBudget(clock, PASSKEY_STARTS),
   ownChanges: new FailureBudget(clock, OWN_CHANGES),
@@ -212,13 +235,14 @@ const getProxyDeps = (
 type ProxyDepsParts = Pick<ProxyDeps, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
 
 const toPool = (
-  { folder: { db }, clock, log, random }: World,
+  { folder: { db }, clock, log, random, sharing }: World,
   { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
 ): Pool =>
   new Pool({
     db,
     clock,
     log,
+    ...(sharing && { slots: new StreamSlots({ db, clock, log, ...sharing }) }),
     random: () => random.float(),
     settings: () => settings.current(),
     getModels: (id) => catalog.getModels(id),
@@ -228,11 +252,11 @@ const toPool = (
 
 /** What serves requests beside the pool. */
 const getSources = (
-  { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log }: World,
+  { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log, sharing }: World,
   { settings, seats, port }: Pick<Bindings, 'settings' | 'seats'> & { port: () => number | undefined },
 ): Pick<Bindings, 'sources' | 'sourceFetch' | 'overflow'> => {
   const sources = new Sources(db, sealer)
-  const budget = new OverflowBudget(db, clock.now())
+  const budget = new OverflowBudget(db, clock.now(), sharing?.processes)
   return {
     sources,
     sourceFetch: new SourceFetch({
@@ -299,6 +323,17 @@ const getSignIns = (
   return new SignIns({ db, sealer, clock, random, log, oauth, getRoute: (flow) => egress.ofSignIn(flow), callback })
 }
 
+const leasesOf = (
+  { folder: { db }, clock, log, sharing }: World,
+  { keys, ledger }: Pick<Bindings, 'keys' | 'ledger'>,
+): KeyLeases =>
+  new KeyLeases({
+    ...{ db, clock, log, processes: sharing?.processes ?? 1 },
+    limit: (id) => keys.limit(id),
+    limits: () => keys.limits(),
+    flush: () => ledger.flush(),
+  })
+
 const getLedger = (
   { folder: { db, sqlite }, clock, log, checkpointer }: World,
   live: LiveHub,
@@ -311,68 +346,6 @@ const getLedger = (
   }
   return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
 }
-
-/** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
-const getViews = (bindings: Omit<Bindings, 'views'>) => {
-  const { settings, keys, firewall, catalog, sources, pool, affinity, ledger, proxyDeps, sockets, responses, egress } =
-    bindings
-  const hasWrittenLedger = () => {
-    ledger.flush()
-    return ledger.healthy
-  }
-  const views: MemoryView[] = [
-    {
-      name: 'settings',
-      topics: ['settings'],
-      reload: () => {
-        settings.reload()
-        responses.sweep()
-      },
-    },
-    {
-      name: 'keys',
-      topics: ['keys'],
-      canReload: hasWrittenLedger,
-      reload: () => {
-        keys.reload()
-        responses.keepOnly(keys.ids)
-      },
-    },
-    { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
-    {
-      name: 'egress',
-      topics: ['egress', 'settings'],
-      reload: () => {
-        egress.reload()
-        proxyDeps.upstream.dial.keepRoutes(egress.keys())
-      },
-    },
-    { name: 'catalog', topics: ['catalog'], reload: () => catalog.reload() },
-    {
-      name: 'sources',
-      topics: ['sources'],
-      reload: () => {
-        sources.reload()
-        catalog.forgetListings()
-      },
-    },
-    { name: 'credentials', topics: ['accounts'], reload: () => proxyDeps.credentials.reload() },
-    { name: 'pool', topics: ['accounts', 'catalog', 'egress'], reload: () => pool.reload() },
-    {
-      name: 'sockets',
-      topics: ['accounts', 'egress', 'settings'],
-      reload: () => {
-        const isFit = ({ accountId, route }: Connection) =>
-          pool.isInUse(accountId) && egress.of(pool.get(accountId)?.egressPoolId ?? null) === route
-        for (const { upstream } of sockets) upstream.keepOnly(isFit)
-      },
-    },
-    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(getIds(pool)) },
-  ]
-  return views
-}
-
-const getIds = (pool: Pool): ReadonlySet<string> => new Set(pool.all().map(({ id }) => id))
 
 /** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */
 const PASSKEY_STARTS = 30

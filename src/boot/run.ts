@@ -19,15 +19,13 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
   const [word, ...rest] = argv
   const link = openLink()
   if (link) return runWorker(outside, link)
-  if (word === 'serve' && rest.length > 0 && !rest.some((word) => word === '--help' || word === '-h')) {
-    process.stderr.write('sluice: serve takes no arguments. Set HOST and PORT in the environment.\n')
-    process.exit(2)
-  }
+  const isServe = word === 'serve' && !rest.some((word) => word === '--help' || word === '-h')
+  const processes = isServe ? processesOf(rest) : 1
   try {
-    if (word === 'serve' && rest.length === 0) {
+    if (isServe) {
       if (canSupervise()) {
         const { supervise } = await loadSupervisor()
-        process.exit(await supervise(outside.environment))
+        process.exit(await supervise(outside.environment, processes))
       }
       const { serve } = await loadService()
       return await serve(outside, null)
@@ -45,6 +43,28 @@ export const run = async (argv: readonly string[], outside: Outside): Promise<vo
     process.exit(1)
   }
 }
+
+const MAX_PROCESSES = 64
+
+/** Ends this process when the arguments of `serve` are wrong. */
+const processesOf = (args: readonly string[]): number => {
+  if (args.length === 0) return 1
+  const [name, value] = args.join(' ').split(/[ =]/, 2)
+  const isKnown = name === '--processes' && args.length <= (args[0]?.includes('=') ? 1 : 2)
+  if (!isKnown) refuse('serve takes only --processes. Set HOST and PORT in the environment.')
+  const processes = Number(value)
+  if (!Number.isInteger(processes) || processes < 1 || processes > MAX_PROCESSES)
+    refuse(`--processes must be a whole number from 1 to ${MAX_PROCESSES}.`)
+  if (processes > 1 && !canShare()) refuse('--processes works on Linux only: elsewhere processes cannot share a port.')
+  return processes
+}
+
+const refuse = (why: string): void => {
+  process.stderr.write(`sluice: ${why}\n`)
+  process.exit(2)
+}
+
+const canShare = (): boolean => process.platform === 'linux' && canSupervise()
 
 /** Windows has no shared ports, and with `--watch` the runtime itself restarts the server. */
 const canSupervise = (): boolean =>

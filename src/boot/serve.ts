@@ -2,7 +2,8 @@
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canReadPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
-import { acquireFolderLock } from '../../db/lock.ts'
+import { commit } from '../../db/commit.ts'
+import { acquireFolderLock, FolderLockedError, tryLock } from '../../db/lock.ts'
 import { createPasswords } from '../auth/passwords.ts'
 import { type Folder, openFolder } from '../cli/open-folder.ts'
 import { makePrivateFolder } from '../cli/private-folder.ts'
@@ -12,17 +13,18 @@ import type { Environment } from '../lib/env-proxy.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { steerPort } from '../lib/reuse-port.ts'
+import { forgetLeases } from '../model/keys/key-leases.ts'
 import { accountsPhrase, plural } from '../model/overview/pool-words.ts'
 import { getUserCommand } from '../ops/own-command.ts'
 import { Checkpointer } from '../threads/checkpointer.ts'
 import { createReader } from '../threads/reader.ts'
 import { replayThreads } from '../threads/replayer.ts'
 import { createDial } from '../upstream/dial.ts'
-import type { World } from './build-bindings.ts'
+import type { Sharing, World } from './build-bindings.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import { type RunningServer, type Share, startServer } from './server.ts'
 import { VERSION } from './version.ts'
-import { type Link, orders } from './worker-messages.ts'
+import { type Link, orders, type StartOrder } from './worker-messages.ts'
 
 /** Passed in because only `main.ts` may access it directly. */
 export interface Outside {
@@ -40,9 +42,12 @@ export interface Outside {
  */
 export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, link: Link | null): Promise<void> => {
   const config = readConfig(withEnvFile(environment))
+  const start = link && (await orders(link))
+  const isOneOfSeveral = start !== null && start.processes > 1
   const log = createLog({
     level: config.LOG_LEVEL,
     format: config.LOG_FORMAT,
+    ...(isOneOfSeveral && { fields: { process: start.number } }),
     now: systemClock.now,
     write: (line) => void process.stdout.write(`${line}\n`),
   })
@@ -57,13 +62,14 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
   })
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
-  const share = await getShare(config, link)
+  const share = getShare(config, start)
   const folder = openFolder(config, {
     clock: systemClock,
     random: systemRandom,
     isLocked: true,
     isShared: share.predecessor !== null,
   })
+  if (share.predecessor === null) commit(folder.db, forgetLeases)
   const world: World = {
     config,
     folder,
@@ -76,12 +82,14 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
     startReplay: replayThreads(folder.databasePath),
     checkpointer: canReadPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
     maxTurns,
+    ...(isOneOfSeveral && { sharing: sharingOf(config, start) }),
     timeout,
   }
   const server = startServer(world, share)
   logUncaughtErrors(log)
   const stop = drainOnSignal(server, log)
   if (link) follow(link, { server, log, stop })
+  if (link && isOneOfSeveral) server.bindings.affinity.onRemembered = (row) => link.send({ kind: 'owner', row })
   if (config.LOG_FORMAT === 'json' || share.predecessor !== null)
     log.info('listening', {
       version: VERSION,
@@ -90,7 +98,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
       accounts: statusesIn(server).length,
       keys: server.bindings.keys.size,
     })
-  else greet(server, config)
+  else greet(server, config, start?.processes ?? 1)
   const listening = { host: config.HOST, port: config.PORT, actualPort: server.port }
   link?.send({ kind: 'listening', listening, version: VERSION })
 }
@@ -99,18 +107,32 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
  * How this process shares its folder and port. Locks the folder first, unless the supervisor has: no database is changed
  * or replaced under another server.
  */
-const getShare = async (config: Config, link: Link | null): Promise<Share> => {
+const getShare = (config: Config, start: StartOrder | null): Share => {
   const { DATA_DIR, HOST, PORT } = config
-  if (!link) {
+  if (!start) {
     makePrivateFolder(DATA_DIR)
     return { lock: acquireFolderLock(DATA_DIR), isPortShared: false, port: PORT, predecessor: null }
   }
-  const { folder, listening } = await orders(link)
+  const { folder, listening } = start
   if (resolve(DATA_DIR) !== folder) throw changed('The data folder', folder, resolve(DATA_DIR))
   if (listening && HOST !== listening.host) throw changed('HOST', listening.host, HOST)
   if (listening && PORT !== listening.port) throw changed('PORT', listening.port, PORT)
   if (!listening) requireFreePort(HOST, PORT)
   return { lock: null, isPortShared: true, port: listening?.actualPort ?? PORT, predecessor: listening }
+}
+
+/** Each process holds a lock while it runs, so that the others see when it is gone. */
+const sharingOf = ({ DATA_DIR }: Config, { processes, number }: StartOrder): Sharing => {
+  const getName = (other: number) => `process-${other}`
+  const own = tryLock(DATA_DIR, getName(number))
+  if (!own) throw new FolderLockedError(DATA_DIR, null)
+  const isAlive = (other: number) => {
+    if (other === number) return own !== null
+    const lock = tryLock(DATA_DIR, getName(other))
+    lock?.release()
+    return lock === null
+  }
+  return { processes, number, isAlive }
 }
 
 const changed = (what: string, before: string | number, now: string | number): ConfigError =>
@@ -134,7 +156,7 @@ const follow = (link: Link, running: Running): void => {
     void stop('supervisor gone', 0)
   })
   link.listen((message) => {
-    if (message.kind === 'steer' && !steerPort(server.port, message.position))
+    if (message.kind === 'steer' && !steerPort(server.port, message.positions))
       log.debug('new connections cannot be steered to one process')
     if (message.kind === 'take-over') server.takeOver()
     if (message.kind === 'owner') server.bindings.affinity.adopt(message.row)
@@ -194,7 +216,7 @@ const drainOnSignal = (server: RunningServer, log: Log): Stop => {
 const statusesIn = ({ bindings }: RunningServer) => bindings.pool.all().map(({ state }) => state.status)
 
 /** Version, dashboard, data folder, accounts and keys: one line each. */
-const greet = (server: RunningServer, { HOST, DATA_DIR }: Config): void => {
+const greet = (server: RunningServer, { HOST, DATA_DIR }: Config, processes: number): void => {
   const { url, bindings } = server
   const statuses = statusesIn(server)
   const command = getUserCommand()
@@ -202,7 +224,7 @@ const greet = (server: RunningServer, { HOST, DATA_DIR }: Config): void => {
   const dashboard = `${url.replace(/^http:\/\/(0\.0\.0\.0|\[::\])(?=:|$)/, 'http://127.0.0.1')}/dashboard`
   const next = statuses.length === 0 ? `. Add an account in the dashboard or with "${command} accounts add".` : ''
   const lines = [
-    `Sluice ${VERSION} is listening on ${url}`,
+    `Sluice ${VERSION} is listening on ${url}${processes > 1 ? ` with ${processes} processes` : ''}`,
     `Dashboard: ${dashboard}`,
     `Data folder: ${resolve(DATA_DIR)}`,
     `${accountsPhrase(statuses)}, ${plural(bindings.keys.size, 'key')}${next}`,

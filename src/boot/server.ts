@@ -3,7 +3,6 @@ import { announceAll } from '../../db/commit.ts'
 import type { FolderLock } from '../../db/lock.ts'
 import { waitForLocksAtMost } from '../../db/open.ts'
 import { deferCheckpoints } from '../../db/short-log.ts'
-import { watchDatabase } from '../../db/watch.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from '../auth/bootstrap.ts'
 import { AppError } from '../errors.ts'
 import { websocket } from '../http/websocket.ts'
@@ -15,6 +14,7 @@ import { answer } from '../routes/app.ts'
 import type { Bindings } from './bindings.ts'
 import { buildBindings, type World } from './build-bindings.ts'
 import { Leader } from './leader.ts'
+import { watchOtherProcesses } from './other-processes.ts'
 import type { Listening } from './worker-messages.ts'
 
 /**
@@ -22,6 +22,8 @@ import type { Listening } from './worker-messages.ts'
  * this limits the delay of other requests (`bench/foreign-lock.ts`). Commands hold the lock for one commit.
  */
 const BUSY_MS = 20
+/** Processes that serve together hold it more often, and a rejected change of the dashboard is worse than the delay. */
+const SHARED_BUSY_MS = 200
 /** At shutdown nothing else is delayed, and the last writes cannot be retried. */
 const LAST_BUSY_MS = 2500
 
@@ -52,8 +54,8 @@ export interface Share {
 
 /** Starts listening. Throws the system's error for a port in use. */
 export const startServer = (world: World, { lock, isPortShared, port, predecessor }: Share): RunningServer => {
-  const { config, folder, clock, log } = world
-  waitForLocksAtMost(folder.sqlite, BUSY_MS)
+  const { config, folder } = world
+  waitForLocksAtMost(folder.sqlite, world.sharing ? SHARED_BUSY_MS : BUSY_MS)
   if (world.checkpointer) deferCheckpoints(folder.db)
   const bindings = buildBindings(world)
   prepareBootstrapToken(bindings, predecessor !== null)
@@ -74,18 +76,11 @@ export const startServer = (world: World, { lock, isPortShared, port, predecesso
   bindings.ledger.start()
   bindings.ops.loopLag.start()
   work.start()
-  const stopWatching = watchDatabase({
-    sqlite: folder.sqlite,
-    clock,
-    onMoved: () => {
-      announceAll(folder.db)
-      work.follow()
-    },
-    onError: (err) => log.error('database changes could not be watched', { err }),
-  })
+  const stopWatching = watchOtherProcesses(world, bindings, work.follow)
   const handOver = async () => {
     bindings.lifecycle.handedOver = true
     bindings.ledger.flush()
+    bindings.keyLeases.close()
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.endAll()
     await work.handOver()
@@ -111,6 +106,7 @@ export const startServer = (world: World, { lock, isPortShared, port, predecesso
     bindings.pool.stop()
     await bindings.captures.stop()
     bindings.ledger.stop()
+    bindings.keyLeases.close()
     bindings.views.stop()
     bindings.reader.stop()
     await world.checkpointer?.stop()

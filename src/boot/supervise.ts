@@ -20,9 +20,10 @@ import type { FromWorker, Listening } from './worker-messages.ts'
 const START_LIMIT_MS = 300_000
 /** A process that ends this soon after its start would only end again. */
 const SHORT_LIFE_MS = 10_000
+const LONGEST_PAUSE_MS = 30_000
 
 /** Resolves with the exit code. Throws `ConfigError`, `FolderError` and `FolderLockedError`. */
-export const supervise = async (environment: Environment): Promise<number> => {
+export const supervise = async (environment: Environment, processes: number): Promise<number> => {
   const config = readConfig(withEnvFile(environment))
   makePrivateFolder(config.DATA_DIR)
   const lock = acquireFolderLock(config.DATA_DIR)
@@ -36,6 +37,7 @@ export const supervise = async (environment: Environment): Promise<number> => {
   const supervisor = new Supervisor({
     folder: resolve(config.DATA_DIR),
     environment,
+    processes,
     clock: systemClock,
     log,
     notify: (state) => void sdNotify(environment.NOTIFY_SOCKET, state),
@@ -52,6 +54,8 @@ export const supervise = async (environment: Environment): Promise<number> => {
 interface SupervisorDeps {
   folder: string
   environment: Environment
+  /** How many serve requests together. */
+  processes: number
   clock: Clock
   log: Log
   /** Tells systemd. */
@@ -63,8 +67,12 @@ class Supervisor {
   readonly #workers = new Set<Worker>()
   /** Those that listen, in the kernel's order. */
   #listeners: Worker[] = []
-  /** Serves new connections. */
-  #current: Worker | null = null
+  /** Those that serve new connections. */
+  #serving: Worker[] = []
+  #launched = 0
+  /** Processes that ended soon after their start, in a row. */
+  #shortLives = 0
+  #hasSteered = false
   #listening: Listening | null = null
   #isReloading = false
   #isStopping = false
@@ -81,9 +89,16 @@ class Supervisor {
   async run(): Promise<number> {
     this.#report('idle', '')
     const first = this.#launch()
-    this.#current = first
-    const problem = await first.started
-    if (problem === null) this.#deps.notify('READY=1')
+    this.#serving = [first]
+    const problem = await first.started // alone, because it migrates the database and claims the port
+    if (problem === null) {
+      const others = await this.#launchAll(this.#deps.processes - 1)
+      if (typeof others === 'string') this.#giveUp()
+      else {
+        this.#serving.push(...others)
+        this.#deps.notify('READY=1')
+      }
+    }
     return this.#ended.promise
   }
 
@@ -104,13 +119,15 @@ class Supervisor {
     this.#reloads++
     notify('RELOADING=1')
     this.#report('running', 'A new process is starting.')
-    const before = this.#current
+    const before = pidsOf(this.#serving)
     const problem = await this.#replace()
     this.#isReloading = false
     notify('READY=1')
     if (problem === null) {
-      const message = `Process ${this.#current?.pid} serves new requests. Process ${before?.pid} finishes the running ones.`
-      log.info('reloaded', { pid: this.#current?.pid, before: before?.pid })
+      const now = pidsOf(this.#serving)
+      const [verb, end] = this.#deps.processes > 1 ? ['Processes', ''] : ['Process', 's']
+      const message = `${verb} ${now} serve${end} new requests. ${verb} ${before} finish${end && 'es'} the running ones.`
+      log.info('reloaded', { pid: now, before })
       this.#report('done', message)
     } else {
       log.error('the reload failed, and the running process goes on', { problem })
@@ -118,23 +135,35 @@ class Supervisor {
     }
   }
 
-  /** Null when a new process has taken over; otherwise why not. */
+  /** Null when new processes have taken over; otherwise why not. */
   async #replace(): Promise<string | null> {
-    const next = this.#launch()
-    const cancel = this.#deps.clock.after(START_LIMIT_MS, () => next.kill('SIGKILL'))
-    const problem = await next.started
-    if (problem !== null) await next.exited
-    cancel()
-    if (problem !== null) {
-      if (!this.#current) this.#giveUp()
-      return problem
+    const next = await this.#launchAll(this.#deps.processes)
+    if (typeof next === 'string') {
+      if (this.#serving.length === 0) this.#giveUp()
+      return next
     }
-    const before = this.#current
-    this.#current = next
+    const before = this.#serving
+    this.#serving = next
     this.#steer()
-    if (before) await before.handOver()
-    next.send({ kind: 'take-over' })
+    await Promise.all(before.map((worker) => worker.handOver()))
+    for (const worker of next) worker.send({ kind: 'take-over' })
     return null
+  }
+
+  /** All of them once they listen, or why one does not. */
+  async #launchAll(count: number): Promise<Worker[] | string> {
+    const workers = Array.from({ length: count }, () => this.#launch())
+    const end = (signal: NodeJS.Signals) => {
+      for (const worker of workers) worker.kill(signal)
+    }
+    const cancel = this.#deps.clock.after(START_LIMIT_MS, () => end('SIGKILL'))
+    const problems = await Promise.all(workers.map(({ started }) => started))
+    cancel()
+    const problem = problems.find((text) => text !== null)
+    if (problem === undefined) return workers
+    end('SIGTERM')
+    await Promise.all(workers.map(({ exited }) => exited))
+    return problem
   }
 
   #launch(): Worker {
@@ -149,30 +178,56 @@ class Supervisor {
   }
 
   #received(worker: Worker, message: FromWorker): void {
-    if (message.kind === 'hello') worker.send({ kind: 'start', folder: this.#deps.folder, listening: this.#listening })
+    if (message.kind === 'hello') {
+      const { folder, processes } = this.#deps
+      worker.send({ kind: 'start', folder, listening: this.#listening, processes, number: ++this.#launched })
+    }
     if (message.kind === 'listening') {
       this.#listening ??= message.listening
       this.#listeners.push(worker)
     }
-    if (message.kind === 'owner' && worker !== this.#current) this.#current?.send(message)
+    if (message.kind === 'owner') for (const other of this.#serving) if (other !== worker) other.send(message)
   }
 
-  /** New connections go to the current process. */
+  /** New connections go to the processes that serve them. */
   #steer(): void {
-    if (this.#current && this.#listeners.length > 1)
-      this.#current.send({ kind: 'steer', position: this.#listeners.indexOf(this.#current) })
+    const positions = this.#serving.map((worker) => this.#listeners.indexOf(worker)).filter((at) => at !== -1)
+    if (positions.length === 0 || (positions.length === this.#listeners.length && !this.#hasSteered)) return
+    this.#hasSteered = true
+    this.#listeners[positions[0]!]?.send({ kind: 'steer', positions }) // not empty
   }
 
   #workerEnded(worker: Worker, code: number): void {
     this.#workers.delete(worker)
     this.#forgetListener(worker)
-    if (worker === this.#current) {
-      this.#current = null
+    const hasServed = this.#serving.includes(worker)
+    this.#serving = this.#serving.filter((other) => other !== worker)
+    if (hasServed) {
       this.#exitCode = code
-      if (!this.#isStopping && !this.#isReloading) this.#survive(worker, code)
+      if (!this.#isStopping && !(this.#isReloading && this.#deps.processes === 1)) this.#survive(worker, code)
     } else if (!this.#isStopping && worker.isReady)
       this.#deps.log.info('an earlier process has ended', { pid: worker.pid })
     this.#endIfEmpty()
+  }
+
+  /** Replaces one process of several: at once, or later and later while new ones end soon after their start. */
+  #restart(ended: Worker, code: number): void {
+    const { clock, log } = this.#deps
+    this.#shortLives = clock.monotonic() - ended.startedAt < SHORT_LIFE_MS ? this.#shortLives + 1 : 0
+    const delayMs = this.#shortLives === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, 500 * 2 ** this.#shortLives)
+    log.error('a server process ended unexpectedly and is started again', { pid: ended.pid, code, delayMs })
+    clock.after(delayMs, () => void this.#refill())
+  }
+
+  async #refill(): Promise<void> {
+    if (this.#isStopping || this.#isReloading || this.#serving.length >= this.#deps.processes) return
+    const worker = this.#launch()
+    const problem = await worker.started
+    if (problem !== null) this.#restart(worker, 1)
+    else if (this.#serving.length >= this.#deps.processes)
+      worker.kill('SIGTERM') // a reload was faster
+    else this.#serving.push(worker)
+    this.#steer()
   }
 
   /** The kernel moves the last listener to the place of one that closed. */
@@ -184,9 +239,16 @@ class Supervisor {
     this.#steer()
   }
 
-  /** Replaces a crashed process only while an earlier one has clients: otherwise restarts are up to systemd or Docker. */
+  /**
+   * Replaces a crashed process of several. A single one is replaced only while an earlier one has clients: otherwise
+   * restarts are up to systemd or Docker.
+   */
   #survive(worker: Worker, code: number): void {
     const { clock, log } = this.#deps
+    if (this.#deps.processes > 1 && worker.isReady) {
+      this.#restart(worker, code)
+      return
+    }
     if (worker.isReady) log.error('the server process ended unexpectedly', { pid: worker.pid, code })
     if (this.#workers.size === 0 || clock.monotonic() - worker.startedAt < SHORT_LIFE_MS) this.#giveUp()
     else void this.reload()
@@ -210,3 +272,5 @@ class Supervisor {
     }
   }
 }
+
+const pidsOf = (workers: readonly Worker[]): string => workers.map(({ pid }) => pid).join(', ')

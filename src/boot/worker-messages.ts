@@ -10,11 +10,21 @@ export interface Listening {
   actualPort: number
 }
 
+export interface StartOrder {
+  kind: 'start'
+  folder: string
+  listening: Listening | null
+  /** How many processes serve requests together. */
+  processes: number
+  /** Of this process; no other of this supervisor has had it. */
+  number: number
+}
+
 export type ToWorker =
   /** `listening`: null for the first process; otherwise the new one shares that port. */
-  | { kind: 'start'; folder: string; listening: Listening | null }
-  /** New connections go to the listener at this position of the port. */
-  | { kind: 'steer'; position: number }
+  | StartOrder
+  /** New connections go to the listeners at these positions of the port. */
+  | { kind: 'steer'; positions: number[] }
   /** A successor serves new connections: finish what is running. */
   | { kind: 'hand-over' }
   /** The earlier process has given up the jobs and written its log. */
@@ -27,7 +37,7 @@ export type FromWorker =
   /** It did not start; the sentence is on stderr, too. */
   | { kind: 'failed'; message: string }
   | { kind: 'handed-over'; requests: number }
-  /** For the process that serves new connections: a conversation or file got an owner. */
+  /** For the processes that serve new connections: a conversation or file got an owner. */
   | { kind: 'owner'; row: AffinityRow }
 
 /** The worker's end. */
@@ -64,7 +74,7 @@ export const openLink = (): Link | null => {
 }
 
 /** Introduces this process; resolves with its orders. */
-export const orders = (link: Link): Promise<Extract<ToWorker, { kind: 'start' }>> =>
+export const orders = (link: Link): Promise<StartOrder> =>
   new Promise((resolve) => {
     link.listen((message) => {
       if (message.kind === 'start') resolve(message)

@@ -9,9 +9,9 @@ const SERVER: readonly CommandSpec[] = [
   {
     usage: 'serve',
     summary: 'run the server',
-    details:
-      'It takes no options. Set HOST, PORT and SLUICE_* variables in the environment, or in the file .env in the data folder.',
-    examples: ['sluice serve', 'HOST=0.0.0.0 PORT=8080 sluice serve'],
+    details: 'Set HOST, PORT and SLUICE_* variables in the environment, or in the file .env in the data folder.',
+    options: [{ flags: '--processes <n>', text: 'how many processes serve requests, 1 to 64, on Linux (default: 1)' }],
+    examples: ['sluice serve', 'HOST=0.0.0.0 PORT=8080 sluice serve', 'sluice serve --processes 4'],
     run: helpOnly,
   },
   {

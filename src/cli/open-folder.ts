@@ -1,7 +1,7 @@
 /** Opens the data folder: migrates the database, and checks the encryption key against it. */
 import type { Database } from 'bun:sqlite'
 import { closeSync, existsSync, fstatSync, openSync, statSync } from 'node:fs'
-import { commit, type Db } from '../../db/commit.ts'
+import { commit, type Db, shareChanges } from '../../db/commit.ts'
 import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
 import { breakingMigrations, isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
@@ -57,6 +57,7 @@ export const openFolder = (
     } finally {
       lock?.release()
     }
+    shareChanges(db)
     const key = openKey(db, keyPath, random)
     return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), ...holdFile(databasePath, sqlite) }
   } catch (err) {

@@ -19,6 +19,8 @@ export interface LogOptions {
   /** The most verbose level written. */
   level: Level
   format: 'text' | 'json'
+  /** Added to every line. */
+  fields?: Fields
   /** Milliseconds since epoch. */
   now: () => number
   /** Receives one line without line break; values cannot add another. */
@@ -32,7 +34,7 @@ export function createLog(options: LogOptions): Log {
   const at = (level: Level) =>
     writes(level)
       ? (message: string, fields: Fields = {}) =>
-          options.write(line(new Date(options.now()).toISOString(), level, message, fields))
+          options.write(line(new Date(options.now()).toISOString(), level, message, { ...options.fields, ...fields }))
       : () => {}
   return { error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), writes }
 }

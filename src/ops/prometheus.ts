@@ -18,12 +18,12 @@ export interface Family {
   samples: Iterable<Sample>
 }
 
-/** Families without samples are left out. */
-export const exposition = (families: Iterable<Family>): string => {
+/** Families without samples are left out. `common` is added to every sample. */
+export const exposition = (families: Iterable<Family>, common: Labels = {}): string => {
   const lines: string[] = []
   for (const { name, type, help, samples } of families) {
     const first = lines.length
-    for (const sample of samples) lines.push(getLine(name, sample))
+    for (const sample of samples) lines.push(getLine(name, { ...sample, labels: { ...common, ...sample.labels } }))
     if (lines.length > first) lines.splice(first, 0, `# HELP ${name} ${help}`, `# TYPE ${name} ${type}`)
   }
   return `${lines.join('\n')}\n`

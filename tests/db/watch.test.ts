@@ -1,8 +1,9 @@
-/** Commits of other connections are noticed within a second; our own are not. */
+/** Commits of other processes are noticed with their topics; our own are not. */
 import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { commit, notice, shareChanges, type Topic } from '../../db/commit.ts'
 import { openDatabase } from '../../db/open.ts'
 import { watchDatabase } from '../../db/watch.ts'
 import { ManualClock } from '../support/clock.ts'
@@ -12,20 +13,24 @@ afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp()
 })
 
-const aWatch = (onMoved: () => void) => {
+const aWatch = (onMoved: (topics: ReadonlySet<Topic>) => void) => {
   const dir = mkdtempSync(join(tmpdir(), 'watch-'))
-  const server = openDatabase(join(dir, 'a.db')).sqlite
-  const command = openDatabase(join(dir, 'a.db')).sqlite
+  const { sqlite: server, db } = openDatabase(join(dir, 'a.db'))
+  const { sqlite: command, db: commandDb } = openDatabase(join(dir, 'a.db'))
   cleanUps.push(() => {
     server.close()
     command.close()
     rmSync(dir, { recursive: true })
   })
   server.run('CREATE TABLE t (x)')
+  server.run('CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
+  shareChanges(db)
+  shareChanges(commandDb)
   const clock = new ManualClock()
   const errors: unknown[] = []
-  const stop = watchDatabase({ sqlite: server, clock, onMoved, onError: (error) => errors.push(error) })
-  return { server, command, clock, errors, stop }
+  const onError = (error: unknown) => errors.push(error)
+  const stop = watchDatabase({ sqlite: server, db, clock, everyMs: 1000, onMoved, onError })
+  return { server, command, db, commandDb, clock, errors, stop }
 }
 
 test('reports commits of another connection once, and its own never', async () => {
@@ -56,4 +61,47 @@ test('a reload that fails is reported and tried again', async () => {
   await clock.advance('3s')
   expect(errors).toEqual([new Error('busy')])
   expect(tries).toBe(2)
+})
+
+test('a change of another process arrives with its topics, and only once', async () => {
+  const seen: string[][] = []
+  const { db, command, commandDb, clock } = aWatch((topics) => seen.push([...topics]))
+  commit(db, (tx) => notice(tx, 'keys'))
+  commit(commandDb, (tx) => [notice(tx, 'settings'), notice(tx, 'people')])
+  commit(commandDb, (tx) => notice(tx, 'settings'))
+  await clock.advance('1s')
+  expect(seen).toEqual([['settings', 'people']])
+  command.run('INSERT INTO t VALUES (1)')
+  await clock.advance('1s')
+  expect(seen.at(-1)).toEqual([])
+})
+
+test('both processes changed the same topic: each learns of the other', async () => {
+  const seen: string[][] = []
+  const { db, commandDb, clock } = aWatch((topics) => seen.push([...topics]))
+  commit(commandDb, (tx) => notice(tx, 'keys'))
+  commit(db, (tx) => notice(tx, 'keys'))
+  await clock.advance('1s')
+  expect(seen).toEqual([['keys']])
+})
+
+test('topics are reported again after a listener failed, and a commit that was rolled back has none', async () => {
+  const seen: string[][] = []
+  let hasFailed = false
+  const { commandDb, clock } = aWatch((topics) => {
+    if (!hasFailed) {
+      hasFailed = true
+      throw new Error('busy')
+    }
+    seen.push([...topics])
+  })
+  commit(commandDb, (tx) => notice(tx, 'egress'))
+  const fail = () =>
+    commit(commandDb, (tx) => {
+      notice(tx, 'people')
+      throw new Error('no')
+    })
+  expect(fail).toThrow('no')
+  await clock.advance('2s')
+  expect(seen).toEqual([['egress']])
 })

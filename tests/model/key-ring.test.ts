@@ -6,9 +6,10 @@ import { deleteKey, regenerateKey, updateKey } from '../../src/model/keys/api-ke
 import { KeyPatch } from '../../src/model/keys/key-input.ts'
 import { WINDOW_MS } from '../../src/model/keys/key-limits.ts'
 import { type KeyPolicy, KeyRing } from '../../src/model/keys/key-ring.ts'
-import { deltaStatement, type LimitDelta, reserve } from '../../src/model/keys/reservations.ts'
+import { deltaStatement, type LimitDelta } from '../../src/model/keys/reservations.ts'
 import { testDb } from '../support/db.ts'
 import { aKey, anActor } from '../support/keys.ts'
+import { reserveAlone as reserve } from '../support/reserve.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const doing = { scope: 'all' as const, actor: anActor(NOW), random: seededRandom(5) }

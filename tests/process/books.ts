@@ -59,10 +59,15 @@ const expectLimits = (db: Database): void => {
     )
     .all()
   for (const { keyId, type, current } of limits) {
-    const column = type === 'total_tokens' ? total('input_tokens + output_tokens') : total('input_tokens IS NOT NULL')
+    const column = LIMITED[type] ?? total('input_tokens IS NOT NULL')
     const row = db.query<{ sum: number }, [string]>(`SELECT ${column} AS sum FROM requests WHERE key_id = ?`).get(keyId)
     expect([type, current]).toEqual([type, row?.sum ?? 0])
   }
+}
+
+const LIMITED: Record<string, string> = {
+  total_tokens: total('input_tokens + output_tokens'),
+  cost_usd: total('cost_micros'),
 }
 
 const read = <T>(dataDir: string, look: (db: Database) => T): T => {

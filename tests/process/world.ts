@@ -26,6 +26,8 @@ interface WorldOptions {
   /** `type:window:max`, as `keys create --limit` takes them. */
   limits?: string[]
   env?: Record<string, string>
+  /** Arguments of `serve`. */
+  args?: string[]
 }
 
 export interface World extends AsyncDisposable {
@@ -42,11 +44,13 @@ export const startWorld = async ({
   settings = [],
   limits = [],
   env = {},
+  args = [],
 }: WorldOptions = {}): Promise<World> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-world-'))
   const sim = await startSim(accounts, join(dataDir, 'auth'))
   const spawn = {
     dataDir,
+    args,
     env: { CODEX_LB_UPSTREAM_BASE_URL: `${sim.url}/backend-api`, CODEX_LB_AUTH_BASE_URL: sim.url, ...env },
   }
   const tearDown = async () => {

@@ -654,7 +654,7 @@ test('an internal error in the headers of a stream ends its request', async () =
     c.set('requestId', 'req_1')
     c.set('arrivedAt', app.clock.monotonic())
     const body = await readTurnBody(c, turns)
-    const served = admitTurn(c, { ...turns, route: '/v1/responses', body })
+    const served = await admitTurn(c, { ...turns, route: '/v1/responses', body })
     const headers = { 'x-reasoning-included': 'да' }
     const open: typeof attempt = async (...args) => Object.assign(await attempt(...args), { headers })
     return answerWithStream(

@@ -141,7 +141,7 @@ describe('rows and totals', () => {
   test('the counters of keys, accounts, limits and hours are the totals of the rows', () => {
     const { db, ledger } = setUp()
     const use = (keyId: string, delta: number) => ({
-      limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, resetAt: RESET_AT, latest: RESET_AT }],
+      limitDeltas: [{ limitId: `lim_${keyId}`, keyId, delta, leased: delta, resetAt: RESET_AT }],
     })
     for (let i = 0; i < 250; i++) {
       const keyId = i % 3 === 0 ? 'key_b' : 'key_a'
@@ -253,10 +253,9 @@ describe('rows and totals', () => {
   test('a limit whose window moved on starts over, and a late request of the old window does not count in the new one', () => {
     const { db, ledger } = setUp()
     const next = RESET_AT + HOUR_MS
-    const delta = (amount: number, resetAt: number, latest: number) =>
-      anEntry({}, { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: amount, resetAt, latest }] })
-    for (const entry of [delta(5, RESET_AT, RESET_AT), delta(3, next, next), delta(100, RESET_AT, next)])
-      ledger.record(entry)
+    const delta = (amount: number, resetAt: number) =>
+      anEntry({}, { limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: amount, leased: amount, resetAt }] })
+    for (const entry of [delta(5, RESET_AT), delta(3, next), delta(100, RESET_AT)]) ledger.record(entry)
     ledger.flush()
     expect(
       db
@@ -287,7 +286,7 @@ describe('rows and totals', () => {
   test('rows of accounts and keys deleted since are kept and cause no error', () => {
     const { sqlite, db, ledger, key } = setUp()
     const use = {
-      limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, resetAt: RESET_AT, latest: RESET_AT }],
+      limitDeltas: [{ limitId: 'lim_key_a', keyId: 'key_a', delta: 5, leased: 5, resetAt: RESET_AT }],
     }
     ledger.record(
       anEntry(

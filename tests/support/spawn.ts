@@ -13,6 +13,8 @@ const STOP_TIMEOUT_MS = PATIENCE_MS
 export interface SpawnOptions {
   /** What to run in front of the arguments; the source tree's `src/main.ts` by default. */
   command?: string[]
+  /** Arguments of `serve`. */
+  args?: string[]
   /** Kept after the server ends; without it a new folder is created and removed again. */
   dataDir?: string
   cwd?: string
@@ -54,7 +56,7 @@ export async function spawnServer(options: SpawnOptions = {}): Promise<RunningSe
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'sluice-data-'))
   const port = freePort()
   const env = bareEnv({ CODEX_LB_DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port), ...options.env })
-  const child = Bun.spawn([...(options.command ?? FROM_SOURCE), 'serve'], {
+  const child = Bun.spawn([...(options.command ?? FROM_SOURCE), 'serve', ...(options.args ?? [])], {
     cwd: options.cwd ?? ROOT,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

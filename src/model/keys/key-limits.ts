@@ -1,5 +1,5 @@
 /** The limits of API keys as rows: their windows, and replacing a list of limits. */
-import { and, eq, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gt, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../../db/schema/keys.ts'
 import { requestHours, requests } from '../../../db/schema/requests.ts'
@@ -70,6 +70,9 @@ export const getLimits = (db: Db, keyId: string): LimitRow[] =>
     .where(eq(apiKeyLimits.keyId, keyId))
     .orderBy(...LIMIT_ORDER)
     .all()
+
+export const limitsInUse = (db: Db): LimitRow[] =>
+  db.select().from(apiKeyLimits).where(gt(apiKeyLimits.leased, 0)).all()
 
 type NewLimit = LimitInput & { id: string; keyId: string }
 

@@ -62,6 +62,14 @@ export class KeyRing {
     this.#limits = limits
   }
 
+  /** Other processes used a part of these limits. Flush the ledger first. */
+  refreshLimits(rows: readonly LimitRow[]): void {
+    for (const row of rows) {
+      const live = this.#limits.get(row.id)
+      if (live) refreshed(live, row)
+    }
+  }
+
   /** The number of keys, including revoked and expired ones. */
   get size(): number {
     return this.#policies.size
@@ -70,6 +78,15 @@ export class KeyRing {
   /** The IDs of all keys, including revoked and expired ones. */
   get ids(): ReadonlySet<string> {
     return new Set(this.#policies.values().map(({ id }) => id))
+  }
+
+  /** A limit of any key, by its ID. */
+  limit(id: string): LiveLimit | undefined {
+    return this.#limits.get(id)
+  }
+
+  limits(): Iterable<LiveLimit> {
+    return this.#limits.values()
   }
 
   /** By hex SHA-256, including revoked and expired keys. */
@@ -106,11 +123,13 @@ const getPolicy = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
 
 const getSet = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
 
-/** If nothing was settled in the current window, the row is still in the previous one; then memory is right. */
+/** If nothing was leased in the current window, the row is still in the previous one; then memory is right. */
 const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
   if (!live) return liveLimit(row)
   live.maxValue = row.maxValue
-  if (row.resetAt === live.resetAt) live.settled = row.currentValue
+  if (row.resetAt !== live.resetAt) return live
+  live.settled = row.currentValue
+  if (row.currentValue + row.leased < row.maxValue) live.shortUntil = 0
   return live
 }
 
@@ -123,5 +142,7 @@ const liveLimit = (row: LimitRow): LiveLimit => ({
   maxValue: row.maxValue,
   settled: row.currentValue,
   reserved: 0,
+  free: 0,
+  shortUntil: 0,
   resetAt: row.resetAt,
 })

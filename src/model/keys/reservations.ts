@@ -13,10 +13,14 @@ export interface LiveLimit {
   /** Exact model; empty: all models. */
   readonly modelFilter: string
   maxValue: number
-  /** Used by ended turns of this window. */
+  /** Used by ended turns of this window, in all processes as far as this one knows. */
   settled: number
-  /** Reserved for running turns of this window. */
+  /** Reserved for running turns of this window, in this process. */
   reserved: number
+  /** Leased by this process, and neither reserved nor used. */
+  free: number
+  /** Until then (ms) no more can be leased, as far as is known. */
+  shortUntil: number
   /** End of the window (ms); advanced by the first turn after it. */
   resetAt: number
 }
@@ -38,10 +42,10 @@ export interface LimitDelta {
   limitId: string
   keyId: string
   delta: number
+  /** How much of `delta` was leased before; the rest is use beyond the estimate. */
+  leased: number
   /** End of the window in which the turn was admitted (ms). */
   resetAt: number
-  /** End of the current window (ms); a row ending later was written by a clock that was ahead. */
-  latest: number
 }
 
 export interface Reservation {
@@ -60,17 +64,15 @@ const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
 const BUSY_RETRY_SECONDS = 5
 
 /**
- * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$resetAt`, `$latest`). A later window starts at zero; a
- * turn that ends after its window adds nothing to the next.
+ * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$leased`, `$resetAt`): what was leased is now used. A later
+ * window starts at zero; a turn that ends after its window adds nothing to the next.
  */
 export const deltaStatement = `
 UPDATE api_key_limits SET
-  current_value = CASE
-    WHEN reset_at = $resetAt THEN current_value + $delta
-    WHEN reset_at < $resetAt OR reset_at > $latest THEN $delta
-    ELSE current_value END,
-  reset_at = CASE WHEN reset_at > $latest THEN $resetAt ELSE max(reset_at, $resetAt) END
-WHERE id = $limitId`
+  current_value = CASE WHEN reset_at = $resetAt THEN current_value + $delta ELSE $delta END,
+  leased = CASE WHEN reset_at = $resetAt AND leased > $leased THEN leased - $leased ELSE 0 END,
+  reset_at = $resetAt
+WHERE id = $limitId AND reset_at <= $resetAt`
 
 /** One byte counts as one token, up to 8,192; settling corrects it. */
 export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'outputTokens'> => ({
@@ -79,16 +81,25 @@ export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'ou
 })
 
 /**
- * Reserves in every limit for the model, or in none: checking and reserving are one synchronous step, so settled plus
- * reserved never exceeds the maximum. Throws `rate_limit_exceeded` with the time until the reset, and with `resets_at`
- * when no running turn can free room before it.
+ * Reserves in every limit for the model, or in none: checking and reserving are one synchronous step, so no more is
+ * reserved than was leased. Null: more has to be leased first (`shortages`). Throws `rate_limit_exceeded` with the time
+ * until the reset, and with `resets_at` when no running turn can free room before it.
  */
-export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation => {
+export const reserve = (policy: Limited, estimate: Estimate, now: number): Reservation | null => {
   const limits = limitsFor(policy, estimate.model)
   if (limits.length === 0) return NOTHING_HELD
   for (const limit of limits) requireRoom(limit, now)
-  const use = { ...estimate, costMicros: estimate.costMicros ?? unpricedMicros(estimate) }
+  const use = priced(estimate)
+  if (limits.some((limit) => isShort(limit, use, now))) return null
   return new Holds(limits.map((limit) => hold(limit, use)))
+}
+
+/** The limits that have less leased than a turn is expected to use, and how much that is. */
+export const shortages = (policy: Limited, estimate: Estimate, now: number): { limit: LiveLimit; amount: number }[] => {
+  const use = priced(estimate)
+  return limitsFor(policy, estimate.model)
+    .filter((limit) => isShort(limit, use, now))
+    .map((limit) => ({ limit, amount: wantedOf(limit, use) }))
 }
 
 /** The error `reserve` would throw for a turn of `model` at `now`, or null. Changes nothing. */
@@ -100,7 +111,12 @@ export const getLimitError = (policy: Limited, model: string | null, now: number
 /** Moves the limit to the window at `now`, if it is not the current one. */
 export const rollOver = (limit: LiveLimit, now: number): void => {
   if (isRunning(now, limit.resetAt, limit.window)) return
-  Object.assign(limit, { resetAt: resetAfter(now, limit.resetAt, limit.window), settled: 0, reserved: 0 })
+  startWindow(limit, resetAfter(now, limit.resetAt, limit.window))
+}
+
+/** Nothing is used, reserved or leased in a new window. */
+export const startWindow = (limit: LiveLimit, resetAt: number): void => {
+  Object.assign(limit, { resetAt, settled: 0, reserved: 0, free: 0, shortUntil: 0 })
 }
 
 interface Limited {
@@ -132,10 +148,25 @@ const AMOUNT: Record<LimitType, (use: Use) => number> = {
 const unpricedMicros = ({ inputTokens, outputTokens }: Use): number =>
   Math.ceil((inputTokens + outputTokens) * UNPRICED_MICROS_PER_TOKEN)
 
+const priced = (estimate: Estimate): Use => ({
+  ...estimate,
+  costMicros: estimate.costMicros ?? unpricedMicros(estimate),
+})
+
 const requireRoom = (limit: LiveLimit, now: number): void => {
   rollOver(limit, now)
-  if (!hasRoom(limit)) throw exceeded(limit, now)
+  if (!hasRoom(limit) || (limit.free <= 0 && now < limit.shortUntil)) throw exceeded(limit, now)
 }
+
+/** A maximum that was lowered counts at once, whatever is leased. */
+const availableIn = ({ free, maxValue, settled, reserved }: LiveLimit): number =>
+  Math.min(free, maxValue - settled - reserved)
+
+/** Every turn needs some room, even if it is expected to use nothing. */
+const wantedOf = ({ type }: LiveLimit, use: Use): number => Math.max(1, AMOUNT[type](use))
+
+const isShort = (limit: LiveLimit, use: Use, now: number): boolean =>
+  now >= limit.shortUntil && limit.free < wantedOf(limit, use)
 
 const hasRoom = ({ settled, reserved, maxValue }: LiveLimit): boolean => settled + reserved < maxValue
 
@@ -150,8 +181,9 @@ const exceeded = (limit: LiveLimit, now: number): AppError => {
 
 /** The last turn before the limit is admitted with what is left. */
 const hold = (limit: LiveLimit, use: Use): Hold => {
-  const amount = Math.min(AMOUNT[limit.type](use), limit.maxValue - limit.settled - limit.reserved)
+  const amount = Math.min(AMOUNT[limit.type](use), availableIn(limit))
   limit.reserved += amount
+  limit.free -= amount
   return { limit, amount, resetAt: limit.resetAt }
 }
 
@@ -171,12 +203,13 @@ class Holds implements Reservation {
 
 const settleOne = ({ limit, amount, resetAt }: Hold, actual: Use | null): LimitDelta[] => {
   const delta = actual ? AMOUNT[limit.type](actual) : 0
+  let leased = delta
   if (limit.resetAt === resetAt) {
+    leased = Math.min(delta, amount + limit.free)
     limit.reserved -= amount
+    limit.free += amount - leased
     limit.settled += delta
   }
   const isMisdated = resetAt > limit.resetAt // admitted by a clock that was ahead
-  return delta > 0 && !isMisdated
-    ? [{ limitId: limit.id, keyId: limit.keyId, delta, resetAt, latest: limit.resetAt }]
-    : []
+  return delta > 0 && !isMisdated ? [{ limitId: limit.id, keyId: limit.keyId, delta, leased, resetAt }] : []
 }

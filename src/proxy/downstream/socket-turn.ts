@@ -66,7 +66,7 @@ export class SocketTurn {
   }
 
   async #serve(): Promise<void> {
-    const { turn, contract, leaves } = this.#admitted(this.#create!) // it runs once
+    const { turn, contract, leaves } = await this.#admitted(this.#create!) // it runs once
     this.#create = null
     const { env } = this.#session.handshake
     const sent = { headers: false }
@@ -89,7 +89,7 @@ export class SocketTurn {
   }
 
   /** Repeats every check of the handshake. */
-  #admitted(create: Create): Admitted {
+  async #admitted(create: Create): Promise<Admitted> {
     const { env, isNative, route, headers, contract } = this.#session.handshake
     const { frame, bytes } = create
     if (env.captures.isOn) create.hold.received = bytes
@@ -116,7 +116,7 @@ export class SocketTurn {
     } as const
     const made = orReject(arrival, admission, 'request', () => this.#made(create, client, arrivedAt))
     const { body, chain, isInstructed } = made
-    const turn = admit(arrival, { ...admission, body, chain })
+    const turn = await admit(arrival, { ...admission, body, chain })
     const keepsInput = turn.kind === 'prewarm' && body.bytes.length <= MAX_PREWARM_BYTES
     return {
       turn,

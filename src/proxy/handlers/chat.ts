@@ -61,7 +61,7 @@ const admitChat = async (c: Ctx, raw: TurnBody) => {
     const whole = isStored ? withCiphertext(request.body) : request.body
     return { body: rewriteBody(asked.body, withSummary(withKeyPolicy(whole, asked.key))), chat: request.chat }
   })
-  const served = admitTurn(c, { ...CHAT, route: c.req.path, body })
+  const served = await admitTurn(c, { ...CHAT, route: c.req.path, body })
   if (isStored) served.turn.recording = responses.record({ ...NO_ITEMS, scope: storeScope(client), callIds })
   return { served, chat }
 }

@@ -22,13 +22,13 @@ export const nativeResponses = turnRoute(async (c) => {
   return (await servedBySource(c, raw, NATIVE)) ?? answerNative(c, raw)
 })
 
-const answerNative = (c: Ctx, raw: TurnBody): Promise<Response> => {
+const answerNative = async (c: Ctx, raw: TurnBody): Promise<Response> => {
   const body = prepared(c, raw, NATIVE, () => {
     rejectPreviousResponse(raw.json.previous_response_id)
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
     return spliceBody(body, { ...alwaysStreamed(body.json), ...enforcedMembers(body.json, key) })
   })
-  const served = admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
+  const served = await admitTurn(c, { ...NATIVE, route: c.req.path, passesDeltas: true, body })
   return answerWithStream(served, new NativeContract(contractOptions(c.env, c.get('client'), served.turn.model)))
 }
 
@@ -44,7 +44,7 @@ const servedBySource = async (c: Ctx, raw: TurnBody, turns: TurnKindOf): Promise
 }
 
 const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => {
-  const { served, echo, wantsStream } = admitPublic(c, raw)
+  const { served, echo, wantsStream } = await admitPublic(c, raw)
   const { model, recording } = served.turn
   if (wantsStream) {
     const options = { ...contractOptions(c.env, c.get('client'), model), echo, recording }
@@ -59,11 +59,14 @@ const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => {
 }
 
 /** A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole request. */
-const admitPublic = (c: Ctx, raw: TurnBody): { served: Answered; echo: ResponseEcho; wantsStream: boolean } => {
+const admitPublic = async (
+  c: Ctx,
+  raw: TurnBody,
+): Promise<{ served: Answered; echo: ResponseEcho; wantsStream: boolean }> => {
   const wantsStream = raw.json.stream === true
   const { body, dropped, echo, toStore } = prepared(c, raw, PUBLIC, () => statefulRequest(c.env, raw, c.get('client')))
   c.set('droppedFields', dropped)
-  const served = admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
+  const served = await admitTurn(c, { ...PUBLIC, route: c.req.path, passesDeltas: wantsStream, body })
   served.turn.recording = toStore && c.env.responses.record(toStore)
   return { served, echo, wantsStream }
 }

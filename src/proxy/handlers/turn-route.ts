@@ -129,12 +129,12 @@ const requireOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
 }
 
 /** Admits the turn, or releases the body and throws. */
-export const admitTurn = (c: Ctx, admission: Omit<Admission, 'signal'>): Answered => {
+export const admitTurn = async (c: Ctx, admission: Omit<Admission, 'signal'>): Promise<Answered> => {
   const turnAbort = new AbortController()
   const { env, req } = c
   try {
     requireOpen(env) // again, because reading the body took time
-    const turn = admit(getArrival(c), { ...admission, signal: turnAbort.signal })
+    const turn = await admit(getArrival(c), { ...admission, signal: turnAbort.signal })
     return { c, env, turn, turnAbort, left: req.raw.signal }
   } catch (err) {
     admission.body.hold.release()

@@ -214,9 +214,11 @@ const add = (sum: Sum, row: LedgerEntry['row']): void => {
 /** Adds up the deltas of one limit and window; their order does not matter to `deltaStatement`. */
 const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, 'keyId'>> => {
   const sums = new Map<string, Omit<LimitDelta, 'keyId'>>()
-  for (const { keyId: _, delta, ...place } of entries.flatMap((entry) => entry.limitDeltas)) {
-    const name = `${place.limitId}\0${place.resetAt}`
-    sums.set(name, { ...place, delta: delta + (sums.get(name)?.delta ?? 0) })
+  for (const { keyId: _, ...added } of entries.flatMap((entry) => entry.limitDeltas)) {
+    const name = `${added.limitId}\0${added.resetAt}`
+    const sum = sums.getOrInsertComputed(name, () => ({ ...added, delta: 0, leased: 0 }))
+    sum.delta += added.delta
+    sum.leased += added.leased
   }
   return sums.values()
 }

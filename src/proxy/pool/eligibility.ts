@@ -88,8 +88,8 @@ export const checkEligibility = (
   return getVerdict(id, null)
 }
 
-const isAtCap = ({ inFlight }: Candidate, { streamCap }: SelectionNeeds): boolean =>
-  streamCap > 0 && inFlight >= streamCap
+const isAtCap = ({ inFlight, isFullElsewhere = false }: Candidate, { streamCap }: SelectionNeeds): boolean =>
+  streamCap > 0 && (isFullElsewhere || inFlight >= streamCap)
 
 /** Whether an account has quota for a request of any model: it may be busy or cooling down. */
 export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): boolean =>

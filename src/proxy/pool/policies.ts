@@ -30,6 +30,8 @@ export interface Candidate {
   usage: UsageSnapshot | null
   /** Turns running on the account. */
   inFlight: number
+  /** Other processes use up its limit of parallel streams. */
+  isFullElsewhere?: boolean
   /** ms since epoch, 0 if never */
   lastSelectedAt: number
   /** When a foreground request last used it; ms since epoch, 0 if never. */

@@ -30,6 +30,7 @@ import { type Selection, select } from './select.ts'
 import { selectionError } from './selection-error.ts'
 import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
+import type { StreamSlots } from './stream-slots.ts'
 import { WaitQueue } from './wait-queue.ts'
 
 export class Lease {
@@ -61,8 +62,12 @@ interface PoolDeps {
   /** Stores a usage snapshot asynchronously. */
   saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
   whyNoRoute: PolicyContext['whyNoRoute']
+  /** Absent when only this process uses the accounts. */
+  slots?: StreamSlots
 }
 
+/** How long an account counts as full after other processes had all of its slots. */
+const FULL_ELSEWHERE_MS = 100
 const REJECTED_MODEL_MS = HOUR_MS
 /** Clients can send made-up names, so the number is limited; the oldest are dropped. */
 const MAX_REJECTED_MODELS = 100
@@ -182,10 +187,25 @@ export class Pool {
   #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | null {
     if (signal.aborted) throw signal.reason
     const { clock, settings } = this.#deps
-    const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
-    if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
-    if (selection.kind !== 'chosen') return null
-    return this.#grant(this.#accounts.get(selection.id)!, selection.considered, isForeground(needs)) // always a candidate
+    for (;;) {
+      const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
+      if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
+      if (selection.kind !== 'chosen') return null
+      const account = this.#accounts.get(selection.id)! // always a candidate
+      if (this.#hasSlot(account)) return this.#grant(account, selection.considered, isForeground(needs))
+    }
+  }
+
+  /** Otherwise the account counts as full for a moment. */
+  #hasSlot(account: LiveAccount): boolean {
+    const { slots, settings, clock } = this.#deps
+    if (!slots || slots.cover(account, settings().proxyAccountStreamLimit)) return true
+    account.isFullElsewhere = true
+    clock.after(FULL_ELSEWHERE_MS, () => {
+      account.isFullElsewhere = false
+      this.#waiting.call()
+    })
+    return false
   }
 
   /**
@@ -199,7 +219,8 @@ export class Pool {
     if (!account || !isInScope(needs.scope, account) || !isInUse(account.state)) return null
     if (this.#deps.whyNoRoute(account.egressPoolId) !== null) return null
     if (reservedUntil(account, needs.keyOwnerId, clock.now()) !== undefined) return null
-    return limit > 0 && account.inFlight >= limit ? null : this.#grant(account, [], isForeground(needs))
+    if (limit > 0 && account.inFlight >= limit) return null
+    return this.#hasSlot(account) ? this.#grant(account, [], isForeground(needs)) : null
   }
 
   async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
@@ -225,6 +246,8 @@ export class Pool {
   /** Called by a lease, once. */
   give(account: LiveAccount): void {
     account.inFlight--
+    account.isFullElsewhere = false
+    this.#deps.slots?.noteEnd(() => this.#all)
     this.#waiting.call()
   }
 
@@ -301,6 +324,16 @@ export class Pool {
     this.#observeHealth(account, snapshot.at)
   }
 
+  /** Usage that another process has stored. */
+  learnUsage(usage: ReadonlyMap<string, UsageSnapshot>): void {
+    for (const [id, snapshot] of usage) {
+      const account = this.#accounts.get(id)
+      if (!account || snapshot.at <= (account.usage?.at ?? 0)) continue
+      if (!isSameUsage(account.usage, snapshot)) this.revision++
+      account.usage = snapshot
+    }
+  }
+
   #changePlan(account: LiveAccount, planType: string): void {
     this.#deps.log.info('account plan changed', { account: account.id, from: account.planType, to: planType })
     account.planType = planType
@@ -335,6 +368,7 @@ export class Pool {
   /** Writes pending states; nothing is written afterwards. */
   stop(): void {
     this.#writer.stop()
+    this.#deps.slots?.stop()
   }
 
   #context(): PolicyContext {

@@ -58,7 +58,7 @@ const control = (route: ControlRoute) =>
   turnRoute(async (c) => {
     const request = requestFor(c, route)
     const body = await readBodyFor(c, request)
-    return relay(admitRelay(c, request, body))
+    return relay(await admitRelay(c, request, body))
   })
 
 export const search = control({ method: 'POST', path: '/codex/alpha/search', retry: 'idempotent' })
@@ -70,7 +70,7 @@ const ANALYTICS: ControlRoute = { method: 'POST', path: '/codex/analytics-events
 /** Telemetry of the client about its user: accepted here and sent nowhere, unless the setting says otherwise. */
 export const reportAnalytics = turnRoute(async (c) => {
   const request = requestFor(c, ANALYTICS)
-  const served = admitRelay(c, request, await readBodyFor(c, request))
+  const served = await admitRelay(c, request, await readBodyFor(c, request))
   return served.turn.settings.forwardClientAnalytics
     ? relay(served)
     : answerLocally(served, Response.json({}, { status: 202 }))
@@ -130,7 +130,7 @@ const MAX_KEY_SET_BYTES = 1024 * 1024
 const keySet = (path: string) =>
   turnRoute(async (c) => {
     const request = requestFor(c, { method: 'GET', path, retry: 'idempotent' })
-    const served = admitRelay(c, request, noBody(c))
+    const served = await admitRelay(c, request, noBody(c))
     const kept = c.env.keySets.get(request.path)
     if (kept) return answerLocally(served, new Response(kept.bytes, { headers: kept.headers }))
     const flow = await openRelay(served)

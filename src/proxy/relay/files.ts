@@ -60,7 +60,7 @@ const CREATE = requestFor({ path: '/files', model: 'files-create' }, { retry: 'b
 export const createFile = turnRoute(async (c) => {
   const body = await readBodyFor(c, CREATE, MAX_BODY_BYTES)
   preparedFor(c, body, CREATE, () => parseAt(NewFile, parseObject(body.bytes)))
-  const served = admitRelay(c, CREATE, body)
+  const served = await admitRelay(c, CREATE, body)
   const answer: Promise<Response> = created({ ...served, answer: () => answer })
   return answer
 })
@@ -102,7 +102,7 @@ export const finalizeFile = turnRoute(async (c) => {
   const { request, fileId, owner } = finalizeRequest(c)
   const { hold } = await readBodyFor(c, request, MAX_BODY_BYTES) // clients send none, or an empty object
   hold.resize(EMPTY.length)
-  const served = admitRelay(c, request, { bytes: EMPTY, json: {}, hold })
+  const served = await admitRelay(c, request, { bytes: EMPTY, json: {}, hold })
   const row = owner === null ? null : rememberFile(getDeps(served), { fileId, accountId: owner })
   if (row) served.turn.log.owned.push(row)
   const { flow, bytes } = await withServerTiming(

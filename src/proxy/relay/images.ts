@@ -59,7 +59,7 @@ const native = (action: ImageAction) =>
       collectAfter(raw.bytes.length)
       return getText(json.model).slice(0, MAX_MODEL_CHARS) || DEFAULT_IMAGE_MODEL
     })
-    return relay(admitRelay(c, { ...unread, model }, raw))
+    return relay(await admitRelay(c, { ...unread, model }, raw))
   })
 
 const forSdk = (action: ImageAction) =>
@@ -68,7 +68,7 @@ const forSdk = (action: ImageAction) =>
     const raw = await readBodyFor(c, unread, MAX_BODY_BYTES)
     const { bytes, model, isStream } = await builtFor(c, raw, unread, () => written(c, action, raw))
     const accept = isStream ? 'text/event-stream' : 'application/json'
-    return relay(admitRelay(c, { ...unread, accept, model }, { bytes, json: {}, hold: raw.hold }))
+    return relay(await admitRelay(c, { ...unread, accept, model }, { bytes, json: {}, hold: raw.hold }))
   })
 
 /** The request as it is sent. Only its bytes are kept: parsed, the images would be in memory twice. */

@@ -45,7 +45,7 @@ const createCall = (path: string, { isNative }: { isNative: boolean }) =>
     async (c) => {
       const request = requestFor(c, path, isNative)
       const body = await readBodyFor(c, request, MAX_BODY_BYTES)
-      return relay(admitRelay(c, request, body), (proxyDeps, turn) => createBound(c, proxyDeps, turn))
+      return relay(await admitRelay(c, request, body), (proxyDeps, turn) => createBound(c, proxyDeps, turn))
     },
     { key: 'always' },
   )

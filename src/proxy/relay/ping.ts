@@ -37,7 +37,7 @@ export const ping = async (env: Bindings, wanted: Ping): Promise<void> => {
   const { accountId, client, headers, requestId, route, model, signal, mayBePaused = false } = wanted
   const turnAbort = new AbortController()
   const arrival = { env, headers, client, requestId, arrivedAt: env.clock.monotonic() }
-  const turn = admit(arrival, {
+  const turn = await admit(arrival, {
     route,
     kind: 'warmup',
     isNative: false,

@@ -62,7 +62,7 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
 })
 
 /** Admits the request: key policy, limits, draining. If it is rejected, releases the body, logs it and throws. */
-export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Answered =>
+export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Promise<Answered> =>
   admitTurn(c, { ...getKind(request), route: request.route ?? c.req.path, body })
 
 const getKind = ({ kind, isNative, path, accept, route, transport, ...relay }: RelayRequest): TurnKindOf => ({

@@ -74,7 +74,7 @@ const connectTo = async (c: Ctx, accountId: string, request: RelayRequest): Prom
   const sent = { headers: false }
   let session: LiveSession
   try {
-    const served = admitRelay(c, request, noBody(c))
+    const served = await admitRelay(c, request, noBody(c))
     const open = (_: unknown, turn: Turn) => joined(c, turn, { accountId, leave })
     session = await withServerTiming(served, beginWith(served, sent, open))
   } catch (err) {

@@ -55,7 +55,7 @@ const admitTranscription = async (c: Ctx, raw: TurnBody, isNative: boolean) => {
   const form = await builtFor(c, raw, unread, () => written(c, raw, isNative))
   c.set('droppedFields', form.dropped)
   const body: TurnBody = { bytes: form.bytes, json: {}, hold: raw.hold }
-  return { served: admitRelay(c, requestFor(isNative, form.contentType), body), format: form.format }
+  return { served: await admitRelay(c, requestFor(isNative, form.contentType), body), format: form.format }
 }
 
 /** A form whose model a source lists: it is sent as it is, whatever other fields it has. Null: the pool serves it. */

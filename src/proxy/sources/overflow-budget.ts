@@ -5,14 +5,22 @@ import { requests } from '../../../db/schema/requests.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 
 export class OverflowBudget {
+  readonly #processes: number
   #day: number
+  /** Of all processes, when this one started or the day began. */
+  #spentBefore: number
   #spentMicros: number
   #heldMicros = 0
 
-  /** `now`: ms since epoch. What was spent today before a restart still counts. */
-  constructor(db: Db, now: number) {
+  /**
+   * `now`: ms since epoch. What was spent today before a restart still counts. Each of several processes may spend an
+   * equal share of the rest.
+   */
+  constructor(db: Db, now: number, processes = 1) {
+    this.#processes = processes
     this.#day = toDay(now)
-    this.#spentMicros = spentSince(db, this.#day * DAY_MS)
+    this.#spentBefore = spentSince(db, this.#day * DAY_MS)
+    this.#spentMicros = this.#spentBefore
   }
 
   /**
@@ -21,7 +29,8 @@ export class OverflowBudget {
    */
   hold(micros: number, { limitMicros, now }: { limitMicros: number; now: number }): ((actual: number) => void) | null {
     this.#rollOver(now)
-    if (limitMicros > 0 && this.#spentMicros + this.#heldMicros + micros > limitMicros) return null
+    const share = this.#spentBefore + (limitMicros - this.#spentBefore) / this.#processes
+    if (limitMicros > 0 && this.#spentMicros + this.#heldMicros + micros > share) return null
     this.#heldMicros += micros
     let isOpen = true
     return (actual) => {
@@ -41,6 +50,7 @@ export class OverflowBudget {
   #rollOver(now: number): void {
     if (toDay(now) === this.#day) return
     this.#day = toDay(now)
+    this.#spentBefore = 0
     this.#spentMicros = 0
   }
 }

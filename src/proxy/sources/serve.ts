@@ -38,7 +38,7 @@ export const serveChat = async (
   c.set('droppedFields', dropped)
   const { stream, stream_options: options } = raw.json
   const includeUsage = getObject(options).include_usage === true
-  const served = admitted(c, turns, { ...body, json: admittedChat(body.json) })
+  const served = await admitted(c, turns, { ...body, json: admittedChat(body.json) })
   const way: Way = { choices, path: '/chat/completions', dialect: 'chat', key }
   return stream === true ? streamed(served, way, chatCopy({ includeUsage })) : document(served, way)
 }
@@ -59,7 +59,7 @@ export const serveResponses = async (
     return underPolicy(c, raw, (asked, rules) => responsesBody(asked, { key: rules, isNative }))
   })
   c.set('droppedFields', dropped)
-  const served = admitted(c, turns, body)
+  const served = await admitted(c, turns, body)
   const way: Way = { choices, path: '/responses', dialect: 'responses', key }
   if (!isNative && raw.json.stream !== true) return document(served, way)
   const options = contractOptions(c.env, c.get('client'), served.turn.model)
@@ -67,26 +67,26 @@ export const serveResponses = async (
 }
 
 /** `form`: the body of a transcription and its content type. */
-export const serveAudio = (
+export const serveAudio = async (
   c: Ctx,
   { body, contentType, isStreamed }: { body: TurnBody; contentType: string; isStreamed: boolean },
   choices: readonly Choice[],
 ): Promise<Response> => {
   const model = choices[0]!.model.model // not empty
-  const served = admitted(c, AUDIO, { ...body, json: { model } })
+  const served = await admitted(c, AUDIO, { ...body, json: { model } })
   const key = c.get('client').key
   const way: Way = { choices, path: '/audio/transcriptions', dialect: 'audio', key, contentType }
   return isStreamed ? streamed(served, way, audioCopy) : document(served, way)
 }
 
-export const serveEmbeddings = (
+export const serveEmbeddings = async (
   c: Ctx,
   raw: TurnBody,
   turns: TurnKindOf,
   choices: readonly Choice[],
 ): Promise<Response> => {
   const { model, user } = raw.json
-  const served = admitted(c, turns, { ...raw, json: { model, user } })
+  const served = await admitted(c, turns, { ...raw, json: { model, user } })
   return document(served, { choices, path: '/embeddings', dialect: 'embeddings', key: c.get('client').key })
 }
 
@@ -101,7 +101,7 @@ const underPolicy = (c: Ctx, raw: TurnBody, build: Build): SourceBody => {
   return { body, dropped: [...asked.dropped, ...dropped] }
 }
 
-const admitted = (c: Ctx, turns: TurnKindOf, body: TurnBody): Answered =>
+const admitted = (c: Ctx, turns: TurnKindOf, body: TurnBody): Promise<Answered> =>
   admitTurn(c, { ...turns, route: c.req.path, body, passesDeltas: true })
 
 /** How a request reaches its source. */

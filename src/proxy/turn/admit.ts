@@ -3,8 +3,9 @@ import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { getObject, getText } from '../../lib/json.ts'
 import { costMicros } from '../../model/catalog/pricing.ts'
+import type { KeyLeases } from '../../model/keys/key-leases.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
-import { estimateTokens, type Reservation, reserve } from '../../model/keys/reservations.ts'
+import { estimateTokens, type Reservation } from '../../model/keys/reservations.ts'
 import { agentOnly, forwardable, liveHeaders, readTurnState, sidebandHeaders } from '../../upstream/headers.ts'
 import { captureOf } from '../capture/capture-of.ts'
 import type { UpstreamSession } from '../exchange/upstream-session.ts'
@@ -76,7 +77,7 @@ export const requireOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | '
  * Throws `model_not_allowed`, `model_not_found`, `rate_limit_exceeded` or `invalid_request_error`. Rejected turns are
  * logged too.
  */
-export const admit = (arrival: Arrival, admission: Admission): Turn => {
+export const admit = async (arrival: Arrival, admission: Admission): Promise<Turn> => {
   const { isNative, kind } = admission
   const { key } = arrival.client
   const asked = orReject(arrival, admission, 'request', () => requestedOptions(arrival, admission))
@@ -85,11 +86,14 @@ export const admit = (arrival: Arrival, admission: Admission): Turn => {
       requireAllowed(withoutFastTier(key, arrival.env.settings.current()), asked, isNative),
     )
   const files = admission.relay ? null : orReject(arrival, admission, 'select', () => getFiles(arrival, admission))
-  return orReject(arrival, admission, 'auth', () => {
-    const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore
-    const reservation = key && isCounted ? reserved(key, asked, isNative) : NOTHING_RESERVED
+  const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore
+  try {
+    const held = key && isCounted ? reserve(arrival.env.keyLeases, key, asked) : NOTHING_RESERVED
+    const reservation = held instanceof Promise ? await held : held
     return newTurn(arrival, admission, { ...asked, reservation, files })
-  })
+  } catch (err) {
+    return rejectAdmission(arrival, admission, 'auth', isNative ? asUsageLimit(err) : err)
+  }
 }
 
 const getFiles = ({ env, client }: Arrival, { body }: Admission): FilesInUse | null => {
@@ -107,19 +111,23 @@ export const orReject = <T>(arrival: Arrival, admission: Admission, phase: Phase
   try {
     return work()
   } catch (err) {
-    const error = AppError.from(err)
-    if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
-    if (error.extra.rejection) throw err // the rejected client is logged instead
-    if (error.code === 'busy') {
-      admission.body.hold.release()
-      throw err
-    }
-    const asked = getReadable(arrival, admission)
-    const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
-    turn.log.phase = phase
-    rejectTurn(arrival.env, turn, error)
+    return rejectAdmission(arrival, admission, phase, err)
+  }
+}
+
+const rejectAdmission = (arrival: Arrival, admission: Admission, phase: Phase, err: unknown): never => {
+  const error = AppError.from(err)
+  if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
+  if (error.extra.rejection) throw err // the rejected client is logged instead
+  if (error.code === 'busy') {
+    admission.body.hold.release()
     throw err
   }
+  const asked = getReadable(arrival, admission)
+  const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
+  turn.log.phase = phase
+  rejectTurn(arrival.env, turn, error)
+  throw err
 }
 
 const requestedOptions = (arrival: Arrival, admission: Admission): Asked =>
@@ -170,18 +178,20 @@ interface Asked {
 
 const NOTHING_RESERVED: Reservation = Object.freeze({ settle: () => [] })
 
-const reserved = (key: KeyPolicy, { model, serviceTier, tokens, now }: Asked, isNative: boolean): Reservation => {
+const reserve = (
+  leases: KeyLeases,
+  key: KeyPolicy,
+  { model, serviceTier, tokens }: Asked,
+): Reservation | Promise<Reservation> => {
   const cost = model === null ? 0 : costMicros({ ...tokens, cachedInputTokens: 0 }, model, serviceTier)
-  try {
-    return reserve(key, { ...tokens, costMicros: cost, model }, now)
-  } catch (err) {
-    throw isNative && err instanceof AppError && err.extra.envelope ? asUsageLimit(err) : err
-  }
+  return leases.reserve(key, { ...tokens, costMicros: cost, model })
 }
 
 /** The native client shows an error of this type; for others it silently waits out `Retry-After` (Codex CLI 0.169). */
-const asUsageLimit = ({ code, extra }: AppError): AppError =>
-  new AppError(code, { ...extra, type: 'usage_limit_reached' })
+const asUsageLimit = (err: unknown): unknown =>
+  err instanceof AppError && err.code === 'rate_limit_exceeded' && err.extra.envelope
+    ? new AppError(err.code, { ...err.extra, type: 'usage_limit_reached' })
+    : err
 
 interface Granted extends Asked {
   reservation: Reservation

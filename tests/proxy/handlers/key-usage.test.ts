@@ -3,12 +3,12 @@ import { describe, expect, test } from 'bun:test'
 import { commit } from '../../../db/commit.ts'
 import type { Bindings } from '../../../src/boot/bindings.ts'
 import { type ResetCredit, ResetCredits } from '../../../src/model/accounts/reset-credits.ts'
-import { reserve } from '../../../src/model/keys/reservations.ts'
 import type { PooledAccount } from '../../../src/model/overview/pool-usage.ts'
 import { listResetCredits, showKeyUsage } from '../../../src/proxy/handlers/key-usage.ts'
 import { writeSettings } from '../../../src/settings/store.ts'
 import { fewRoutes } from '../../support/few-routes.ts'
 import { aKey, anAccountRow } from '../../support/keys.ts'
+import { reserveAlone as reserve } from '../../support/reserve.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const HOUR_MS = 3_600_000

@@ -26,7 +26,10 @@ const ask = (app: TestApp, { plan, ...options }: Options, headers: Record<string
   const routes = new Hono<AppEnv>()
   routes.onError(renderGatewayError)
   routes.use(arrival)
-  routes.post('/v1/made-up', ...turnRoute(async (c) => relay(admitRelay(c, request, await readBodyFor(c, request)))))
+  routes.post(
+    '/v1/made-up',
+    ...turnRoute(async (c) => relay(await admitRelay(c, request, await readBodyFor(c, request)))),
+  )
   const sent = new Request('http://localhost:2455/v1/made-up', {
     method: 'POST',
     headers: { host: 'localhost:2455', 'content-type': 'application/json', ...headers },

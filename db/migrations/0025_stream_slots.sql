@@ -1,0 +1,1 @@
+ALTER TABLE `accounts` ADD `stream_slots` text;

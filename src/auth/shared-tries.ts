@@ -1,0 +1,59 @@
+/** Attempts per client over all processes that serve together, kept in the database. */
+import { and, like, lt } from 'drizzle-orm'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
+import { facts } from '../../db/schema/system.ts'
+import type { Clock } from '../lib/clock.ts'
+import { parseJson } from '../lib/json.ts'
+import { readFact, writeFact } from '../model/facts.ts'
+
+const WINDOW_MS = 60_000
+const NAME = 'tries_'
+
+export class SharedTries {
+  readonly #db: Db
+  readonly #clock: Pick<Clock, 'now'>
+
+  constructor(db: Db, clock: Pick<Clock, 'now'>) {
+    this.#db = db
+    this.#clock = clock
+  }
+
+  /** Charges an attempt, unless there were `limit` in the last minute: then returns the time until the next. */
+  take(client: string, limit: number): { at: number } | { waitMs: number } {
+    return commit(this.#db, (tx) => {
+      const at = this.#clock.now() // after waiting for other processes
+      const recent = recentOf(tx, client, at)
+      const oldest = recent.at(-1)
+      if (recent.length >= limit && oldest !== undefined) return { waitMs: oldest + WINDOW_MS - at }
+      forgetOld(tx, at)
+      write(tx, client, [at, ...recent])
+      return { at }
+    })
+  }
+
+  giveBack(client: string, at: number): void {
+    commit(this.#db, (tx) => {
+      const recent = recentOf(tx, client, this.#clock.now())
+      const index = recent.indexOf(at)
+      if (index !== -1) write(tx, client, recent.toSpliced(index, 1))
+    })
+  }
+}
+
+/** Newest first. A time far in the future was written by a wrong clock. */
+const recentOf = (tx: Tx, client: string, now: number): number[] => {
+  const stored = parseJson(readFact(tx, nameOf(client)) ?? '[]') as number[] // as: only `write` writes it
+  return stored.filter((at) => Math.abs(now - at) < WINDOW_MS)
+}
+
+const write = (tx: Tx, client: string, tries: readonly number[]): void =>
+  writeFact(tx, nameOf(client), JSON.stringify(tries))
+
+const nameOf = (client: string): string => `${NAME}${client}`
+
+/** The lists begin with their newest attempt, and times have equally many digits. */
+const forgetOld = (tx: Tx, now: number): void => {
+  tx.delete(facts)
+    .where(and(like(facts.name, `${NAME}%`), lt(facts.value, `[${now - WINDOW_MS}`)))
+    .run()
+}

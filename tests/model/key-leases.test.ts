@@ -1,0 +1,273 @@
+/** Key limits that several processes share: each has a connection of its own to one file. */
+import { afterEach, describe, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { commit, onChange } from '../../db/commit.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { openDatabase } from '../../db/open.ts'
+import type { LimitType } from '../../db/schema/keys.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { seededRandom } from '../../src/lib/random.ts'
+import { updateKey } from '../../src/model/keys/api-keys.ts'
+import { KeyPatch } from '../../src/model/keys/key-input.ts'
+import { forgetLeases, KeyLeases } from '../../src/model/keys/key-leases.ts'
+import { getLimits, WINDOW_MS } from '../../src/model/keys/key-limits.ts'
+import { KeyRing } from '../../src/model/keys/key-ring.ts'
+import { deltaStatement, type LimitDelta, type Reservation, type Use } from '../../src/model/keys/reservations.ts'
+import { ManualClock } from '../support/clock.ts'
+import { aKey, anActor } from '../support/keys.ts'
+
+const cleanUps: (() => void)[] = []
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) cleanUp()
+})
+
+const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
+const WINDOW = 'daily'
+const ONE: Use = { inputTokens: 10, outputTokens: 5, costMicros: 7 }
+
+interface Process {
+  admit(use?: Use): Promise<Reservation>
+  /** The turn has ended, and the ledger has yet to write it. */
+  end(turn: Reservation, use?: Use | null): void
+  flush(): void
+  free(): number
+  reload(): void
+  /** From now on its connection can only read. */
+  loseDisk(): void
+  leases: KeyLeases
+}
+
+/** `count` processes on one file, and a key with one limit. */
+const world = (limit: { limitType: LimitType; maxValue: number }, count = 3) => {
+  const dir = mkdtempSync(join(tmpdir(), 'leases-'))
+  cleanUps.push(() => rmSync(dir, { recursive: true, force: true }))
+  const clock = new ManualClock()
+  const opened = () => {
+    const { sqlite, db } = openDatabase(join(dir, 'sluice.db'))
+    sqlite.run('PRAGMA synchronous = OFF')
+    cleanUps.push(() => sqlite.close())
+    return { sqlite, db }
+  }
+  const { sqlite: first, db } = opened()
+  migrate(first, MIGRATIONS, clock.now())
+  const { row, key } = aKey(db, { limits: [{ limitWindow: WINDOW, ...limit }] }, { at: clock.now() })
+  const processes: Process[] = []
+  const start = (): Process => {
+    const { sqlite, db } = opened()
+    const ring = new KeyRing(db)
+    let pending: LimitDelta[] = []
+    const flush = () => {
+      for (const { keyId: _, ...delta } of pending) sqlite.query(deltaStatement).run(delta)
+      pending = []
+    }
+    const limitNow = () => ring.find(key)!.limits[0]!
+    const leases = new KeyLeases({
+      ...{ db, clock, log, processes: count, flush },
+      limit: (id) => ring.limit(id),
+      limits: () => ring.limits(),
+    })
+    const own: Process = {
+      admit: async (use = ONE) => leases.reserve(ring.find(key)!, { model: 'strong', ...use }),
+      end: (turn, use = ONE) => void pending.push(...turn.settle(use)),
+      flush,
+      free: () => limitNow().free,
+      reload: () => {
+        flush()
+        ring.reload()
+        leases.giveBack('excess')
+      },
+      loseDisk: () => void sqlite.run('PRAGMA query_only = ON'),
+      leases,
+    }
+    onChange(db, (topics) => {
+      if (topics.has('leases')) for (const other of processes) other.leases.giveBack()
+    })
+    processes.push(own)
+    return own
+  }
+  const started = Array.from({ length: count }, start)
+  return {
+    clock,
+    db,
+    processes: started,
+    start,
+    stored: () => {
+      const { currentValue, leased, maxValue, resetAt } = getLimits(db, row.id)[0]!
+      return { used: currentValue, leased, max: maxValue, resetAt }
+    },
+    edit: (patch: Record<string, unknown>) =>
+      commit(db, (tx) =>
+        updateKey(tx, row.id, KeyPatch.parse(patch), {
+          scope: 'all',
+          actor: anActor(clock.now()),
+          random: seededRandom(3),
+        }),
+      ),
+  }
+}
+
+/** Lets the requests that wait go on until `all` have ended. */
+const passTime = async <T>(clock: ManualClock, all: Promise<T>): Promise<T> => {
+  let isDone = false
+  const ended = all.finally(() => {
+    isDone = true
+  })
+  for (let i = 0; i < 500 && !isDone; i++) await clock.advance('20ms')
+  return ended
+}
+
+const admitted = (results: PromiseSettledResult<Reservation>[]): Reservation[] =>
+  results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
+
+describe('a single process', () => {
+  test('leases the whole limit once, and the row keeps the books', async () => {
+    const { processes, stored } = world({ limitType: 'requests', maxValue: 100 }, 1)
+    const [only] = processes
+    const turns = [await only!.admit(), await only!.admit()]
+    expect([only!.free(), stored()]).toMatchObject([98, { used: 0, leased: 100 }])
+    for (const turn of turns) only!.end(turn)
+    only!.flush()
+    expect(stored()).toMatchObject({ used: 2, leased: 98 })
+    only!.leases.close()
+    expect(stored()).toMatchObject({ used: 2, leased: 0 })
+  })
+
+  test('rejects at once what exceeds the limit, without waiting for others', async () => {
+    const { processes } = world({ limitType: 'requests', maxValue: 2 }, 1)
+    const [only] = processes
+    only!.end(await only!.admit())
+    await only!.admit()
+    const error = await only!.admit().catch((err: unknown) => err)
+    expect(error).toMatchObject({ code: 'rate_limit_exceeded', extra: { retryAfterSeconds: 5 } })
+  })
+
+  test('gives back what a request did not use, and a restart gets what a killed process had leased', async () => {
+    const { db, processes, start, stored } = world({ limitType: 'total_tokens', maxValue: 100 }, 1)
+    const [only] = processes
+    only!.end(await only!.admit(), { inputTokens: 1, outputTokens: 1, costMicros: 0 })
+    expect(only!.free()).toBe(98)
+    only!.end(await only!.admit(), null)
+    expect(only!.free()).toBe(98)
+    only!.flush()
+    expect(stored()).toMatchObject({ used: 2, leased: 98 })
+    commit(db, (tx) => forgetLeases(tx))
+    const next = start()
+    await next.admit()
+    expect(stored()).toMatchObject({ used: 2, leased: 98 })
+  })
+
+  test('keeps the limit in memory while the database cannot be written', async () => {
+    const { processes, stored } = world({ limitType: 'requests', maxValue: 2 }, 1)
+    const [only] = processes
+    only!.loseDisk()
+    await only!.admit()
+    await only!.admit()
+    await expect(only!.admit()).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    expect(stored()).toMatchObject({ used: 0, leased: 0 })
+  })
+})
+
+describe('several processes', () => {
+  test.each<[LimitType, number, number]>([
+    ['requests', 700, 700],
+    ['total_tokens', 15 * 40, 40],
+    ['cost_usd', 7 * 61, 61],
+    ['output_tokens', 5 * 33, 33],
+  ])('a limit by %s admits exactly its maximum, in whichever process', async (limitType, maxValue, turns) => {
+    const { clock, processes, stored } = world({ limitType, maxValue })
+    const all = Promise.allSettled(
+      Array.from({ length: 3 * turns }, (_, i) => {
+        const own = processes[i % processes.length]!
+        return own.admit().then((turn) => {
+          own.end(turn)
+          return turn
+        })
+      }),
+    )
+    expect(admitted(await passTime(clock, all))).toHaveLength(turns)
+    for (const own of processes) own.flush()
+    expect(stored()).toMatchObject({ used: maxValue, leased: 0 })
+  })
+
+  test('a process gets what another has leased and does not use', async () => {
+    const { clock, processes, stored } = world({ limitType: 'requests', maxValue: 10 })
+    const [a, b] = processes
+    await a!.admit()
+    expect(a!.free()).toBeGreaterThan(0)
+    const rest = Promise.allSettled(Array.from({ length: 12 }, () => b!.admit()))
+    expect(admitted(await passTime(clock, rest))).toHaveLength(9)
+    expect(a!.free()).toBe(0)
+    expect(stored()).toMatchObject({ used: 0, leased: 10 })
+  })
+
+  test('what a process that is gone had leased counts as used until the window ends', async () => {
+    const { clock, processes, stored } = world({ limitType: 'requests', maxValue: 60 })
+    const [dead, ...others] = processes
+    for (let i = 0; i < 4; i++) await dead!.admit()
+    const held = stored().leased
+    processes.splice(0, 1)
+    dead!.leases.giveBack = () => {} // it cannot answer
+    const all = Promise.allSettled(Array.from({ length: 200 }, (_, i) => others[i % 2]!.admit()))
+    expect(admitted(await passTime(clock, all))).toHaveLength(60 - held)
+    await clock.advance(WINDOW_MS[WINDOW])
+    const next = Promise.allSettled(Array.from({ length: 200 }, (_, i) => others[i % 2]!.admit()))
+    expect(admitted(await passTime(clock, next))).toHaveLength(60)
+  })
+
+  test('a raised limit is used by all, a lowered one by none', async () => {
+    const { clock, processes, edit, stored } = world({ limitType: 'requests', maxValue: 6 })
+    const admitAll = async (n: number) =>
+      admitted(
+        await passTime(clock, Promise.allSettled(Array.from({ length: n }, (_, i) => processes[i % 3]!.admit()))),
+      )
+    const first = await admitAll(9)
+    expect(first).toHaveLength(6)
+    edit({ limits: [{ limitType: 'requests', limitWindow: WINDOW, maxValue: 10 }] })
+    for (const own of processes) own.reload()
+    expect(await admitAll(9)).toHaveLength(4)
+    edit({ limits: [{ limitType: 'requests', limitWindow: WINDOW, maxValue: 3 }] })
+    for (const own of processes) own.reload()
+    expect(await admitAll(3)).toHaveLength(0)
+    expect(stored().leased).toBe(10)
+  })
+
+  test('lowering a limit takes back slices that are not used', async () => {
+    const { clock, processes, edit, stored } = world({ limitType: 'requests', maxValue: 1000 })
+    for (const own of processes) await own.admit()
+    expect(stored().leased).toBe(3 * 64)
+    edit({ limits: [{ limitType: 'requests', limitWindow: WINDOW, maxValue: 20 }] })
+    for (const own of processes) own.reload()
+    expect(stored().leased).toBe(20)
+    const all = Promise.allSettled(Array.from({ length: 60 }, (_, i) => processes[i % 3]!.admit()))
+    expect(admitted(await passTime(clock, all))).toHaveLength(17)
+  })
+
+  test('a reset of the use makes room again', async () => {
+    const { clock, processes, edit } = world({ limitType: 'requests', maxValue: 6 })
+    const admitAll = async () => {
+      const all = processes.flatMap((own) => [own, own, own])
+      const turns = Promise.allSettled(all.map((own) => own.admit().then((turn) => own.end(turn))))
+      return (await passTime(clock, turns)).filter(({ status }) => status === 'fulfilled')
+    }
+    expect(await admitAll()).toHaveLength(6)
+    for (const own of processes) own.flush()
+    edit({ resetUsage: true })
+    for (const own of processes) own.reload()
+    expect(await admitAll()).toHaveLength(6)
+  })
+
+  test('a request that ends in the next window is not charged there', async () => {
+    const { clock, processes, stored } = world({ limitType: 'requests', maxValue: 10 })
+    const [a, b] = processes
+    const long = await a!.admit()
+    await clock.advance(WINDOW_MS[WINDOW])
+    await b!.admit()
+    const { leased, resetAt } = stored()
+    a!.end(long)
+    a!.flush()
+    expect(stored()).toMatchObject({ used: 0, leased, resetAt })
+  })
+})

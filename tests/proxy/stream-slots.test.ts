@@ -1,0 +1,122 @@
+/** Streams of one account over several processes, each with a connection of its own to one file. */
+import { afterEach, expect, test } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
+import { openDatabase } from '../../db/open.ts'
+import { accounts } from '../../db/schema/accounts.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { StreamSlots } from '../../src/proxy/pool/stream-slots.ts'
+import { ManualClock } from '../support/clock.ts'
+import { anAccountRow } from '../support/keys.ts'
+
+const cleanUps: (() => void)[] = []
+afterEach(() => {
+  for (const cleanUp of cleanUps.splice(0).reverse()) cleanUp()
+})
+
+const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
+
+/** Processes 1 to `count`, and the account `acc`. */
+const world = (count = 3) => {
+  const dir = mkdtempSync(join(tmpdir(), 'slots-'))
+  cleanUps.push(() => rmSync(dir, { recursive: true, force: true }))
+  const clock = new ManualClock()
+  const opened = () => {
+    const { sqlite, db } = openDatabase(join(dir, 'sluice.db'))
+    sqlite.run('PRAGMA synchronous = OFF')
+    cleanUps.push(() => sqlite.close())
+    return { sqlite, db }
+  }
+  const { sqlite, db } = opened()
+  migrate(sqlite, MIGRATIONS, 0)
+  anAccountRow(db, 'acc')
+  const alive = new Set<number>()
+  const start = (number: number) => {
+    alive.add(number)
+    const isAlive = (other: number) => alive.has(other)
+    const slots = new StreamSlots({ db: opened().db, clock, log, number, isAlive })
+    const account = { id: 'acc', inFlight: 0 }
+    return {
+      account,
+      begin: (cap: number) => {
+        if (account.inFlight >= cap && cap > 0) return false
+        const isCovered = slots.cover(account, cap)
+        if (isCovered) account.inFlight++
+        return isCovered
+      },
+      end: () => {
+        account.inFlight--
+        slots.noteEnd(() => [account])
+      },
+      kill: () => alive.delete(number),
+    }
+  }
+  const stored = () => db.select().from(accounts).where(eq(accounts.id, 'acc')).get()?.streamSlots ?? null
+  return { clock, start, stored, processes: Array.from({ length: count }, (_, i) => start(i + 1)) }
+}
+
+test.each([1, 4, 8, 17])('of a limit of %d no more streams run over three processes, and no fewer', (cap) => {
+  const { processes } = world()
+  for (let i = 0; i < 3 * cap; i++) processes[i % 3]!.begin(cap)
+  expect(processes.reduce((sum, { account }) => sum + account.inFlight, 0)).toBe(cap)
+})
+
+test('a slot that is not used goes to another process after a second', async () => {
+  const { clock, processes, stored } = world()
+  const [a, b] = processes
+  for (let i = 0; i < 4; i++) expect(a!.begin(4)).toBe(true)
+  expect(b!.begin(4)).toBe(false)
+  a!.end()
+  await clock.advance('900ms')
+  expect(b!.begin(4)).toBe(false)
+  await clock.advance('100ms')
+  expect(stored()).toEqual({ 1: 3 })
+  expect(b!.begin(4)).toBe(true)
+  expect(b!.begin(4)).toBe(false)
+})
+
+test('a stream after a pause of less than a second needs no new slot', async () => {
+  const { clock, processes, stored } = world()
+  const [a] = processes
+  a!.begin(4)
+  a!.end()
+  await clock.advance('500ms')
+  a!.begin(4)
+  await clock.advance('5s')
+  expect(stored()).toEqual({ 1: 1 })
+  a!.end()
+  await clock.advance('1s')
+  expect(stored()).toBeNull()
+  expect(clock.pending).toBe(0)
+})
+
+test('slots of a process that was killed are free again, also for its successor with another number', () => {
+  const { processes, start, stored } = world()
+  const [a, b, c] = processes
+  for (let i = 0; i < 2; i++) a!.begin(4)
+  for (let i = 0; i < 2; i++) b!.begin(4)
+  expect(c!.begin(4)).toBe(false)
+  a!.kill()
+  expect(c!.begin(4)).toBe(true)
+  expect(stored()?.[1]).toBeUndefined()
+  b!.kill()
+  const next = start(4)
+  expect(next.begin(4)).toBe(true)
+  expect(stored()).toMatchObject({ 4: 1 })
+})
+
+test('without a limit no slots are taken, and a lowered limit ends no stream', () => {
+  const { processes, stored } = world()
+  const [a, b] = processes
+  for (let i = 0; i < 20; i++) expect(a!.begin(0)).toBe(true)
+  expect(stored()).toBeNull()
+  for (let i = 0; i < 20; i++) a!.end()
+  for (let i = 0; i < 4; i++) expect(b!.begin(8)).toBe(true)
+  expect(b!.begin(2)).toBe(false)
+  expect(a!.begin(2)).toBe(false)
+  expect(b!.account.inFlight).toBe(4)
+})

@@ -23,10 +23,10 @@ import { getItems, type World } from './support/world.ts'
 const IN_AN_HOUR_MS = Date.now() + 3_600_000
 const HELLO_FIRST = `Hello from ${FIRST.email}`
 const LIMIT_REACHED = faults.usageLimit({ resetsAt: IN_AN_HOUR_MS })
-/** What the CLI is told about a response that no connection knows any more: it sends everything again, without a word. */
+/** The CLI's error for a response that no connection knows any more: it sends everything again, silently. */
 const ASKED_TO_RESEND = { errorCode: 'previous_response_not_found', httpStatus: 400, status: 'error' }
 
-// Longer than the CLI is given, so that a hang is reported with what it printed.
+// Longer than the CLI's timeout, so that a hang is reported with its output.
 setDefaultTimeout(120_000)
 
 describe('the upstream does not accept sockets', () => {
@@ -40,8 +40,9 @@ describe('the upstream does not accept sockets', () => {
     const { world } = session
     await talk(session, FIRST, 'hello', 'hello again', 'and again')
 
-    expect(getHandshakes(world)).toEqual([refusal.status ?? 0]) // not asked again for a while
-    // The prewarm was answered here; each later turn continues a response that HTTP keeps nowhere, so it comes in full.
+    expect(getHandshakes(world)).toEqual([refusal.status ?? 0]) // not used again for a while
+    // The prewarm was answered by Sluice; each later turn continues a response that HTTP does not keep, so it is sent
+    // in full.
     expect(getCreates(world)).toMatchObject(Array(3).fill({ connection: null, account: FIRST.email, previous: null }))
     expect(getVisits(world)).toEqual(['101', '101', '101'])
     await until(() => world.door.visits.map(({ isOpen }) => isOpen).join() === 'false,false,true', world.output)
@@ -131,7 +132,7 @@ describe('the upstream socket ends', () => {
 
   test.each([
     ['1011', { close: { code: 1011, afterEvents: 10 } }],
-    ['without a close frame', { terminate: { afterEvents: 10 }, dripMs: 5 }], // a reset may overtake what was just sent
+    ['without a close frame', { terminate: { afterEvents: 10 }, dripMs: 5 }], // a reset may overtake the last data
   ])('in the middle of a response (%s): the CLI continues on the same account', async (_how, fault: Fault) => {
     await using session = await startSession(TWO_ACCOUNTS)
     const { world } = session
@@ -180,7 +181,7 @@ describe('the account fails', () => {
 
       expect(world.accountsUsed()).toEqual([FIRST, FIRST, FIRST, SECOND, SECOND].map(({ email }) => email))
       expect(getConnections(session.world)).toEqual([1, 1, 1, 2, 2])
-      // The ciphertext of the first account stays behind, and what was said does not.
+      // The ciphertext of the first account is omitted, but not the text.
       expect(getItems(world.turns()[3]).map(({ type }) => type)).not.toContain('reasoning')
       expect(JSON.stringify(getItems(world.turns()[3]))).toContain(HELLO_FIRST)
       expect(getVisits(world)).toEqual(['101', '101'])

@@ -77,7 +77,7 @@ class Supervisor {
   #isReloading = false
   #isStopping = false
   #reloads = 0
-  /** Of the process that served new connections last. */
+  /** Exit code of the process that last served new connections. */
   #exitCode = 1
   /** Exit code, once no process is left. */
   readonly #ended = Promise.withResolvers<number>()

@@ -7,7 +7,7 @@ import { DAY_MS } from '../../lib/durations.ts'
 export class OverflowBudget {
   readonly #processes: number
   #day: number
-  /** Of all processes, when this one started or the day began. */
+  /** Spent by all processes when this one started or the day began. */
   #spentBefore: number
   #spentMicros: number
   #heldMicros = 0

@@ -4,10 +4,11 @@
  */
 import { join } from 'node:path'
 import { accessLabel } from '../src/api-docs/access-text.ts'
-import { type Field, getField, getFields } from '../src/api-docs/fields.ts'
+import { getField, getFields } from '../src/api-docs/fields.ts'
 import { getOperations, type Operation } from '../src/api-docs/operations.ts'
 import { CODES } from '../src/errors.ts'
 import { everyRoute } from '../src/routes/every-route.ts'
+import type { Field } from '../views/docs/operation.tsx'
 
 export const API_DOCS = join(import.meta.dir, '../docs/api.md')
 

@@ -1,5 +1,16 @@
 /** Every error Sluice can return, and the one class that carries it. Spec §7 and the proxy contract are this table. */
-import type { Rejection } from './model/log/rejections.ts'
+import type { REJECTION_REASONS } from '../db/schema/rejections.ts'
+
+export type RejectionReason = (typeof REJECTION_REASONS)[number]
+
+export interface Rejection {
+  reason: RejectionReason
+  /** As returned by `keyStart`. */
+  keyStart?: string | null
+  /** Id of a known key. */
+  keyId?: string
+  model?: string
+}
 
 /** code → [HTTP status, default message, OpenAI `error.type` on model routes (derived from the status when absent)]. */
 export const CODES = {

@@ -9,7 +9,7 @@ const EVERYTHING = ['src', 'views', 'db']
 
 /**
  * Folder or file → the folders and files it may import values from, itself always included. The longest matching row
- * decides. Type-only imports are always allowed, because they do not exist at run time.
+ * decides. `MAY_NOT_NAME` says which types a folder may not import.
  */
 const MAY_IMPORT: Record<string, string[]> = {
   'src/lib': [],
@@ -128,6 +128,13 @@ const MAY_IMPORT: Record<string, string[]> = {
   ],
 }
 
+/** Folder → folders of which it imports nothing, not even a type. */
+const MAY_NOT_NAME: Record<string, string[]> = {
+  'src/errors': ['src/model'],
+  'src/model': ['src/proxy', 'src/admin', 'src/http'],
+  views: ['src/admin', 'src/api-docs', 'src/http', 'src/proxy'],
+}
+
 /** Facts without behavior, which every folder may import. */
 const ANYWHERE = ['src/boot/version', 'package']
 
@@ -198,6 +205,15 @@ describe('imports follow the layers', () => {
     const strays = SOURCES.filter((path) => getRow(path) === row).flatMap((path) =>
       getImports(path)
         .filter((target) => !mayImport(row, target))
+        .map((target) => `${path} imports ${target}`),
+    )
+    expect(strays).toEqual([])
+  })
+
+  test.each(Object.keys(MAY_NOT_NAME))('%s imports no type of a folder above it', (folder) => {
+    const strays = SOURCES.filter((path) => within(withoutExtension(path), folder)).flatMap((path) =>
+      getTypeImports(path)
+        .filter((target) => MAY_NOT_NAME[folder]?.some((above) => within(target, above)))
         .map((target) => `${path} imports ${target}`),
     )
     expect(strays).toEqual([])
@@ -370,6 +386,13 @@ function getImports(path: string, isLoadedAtOnce = (_kind: string) => true): str
   return imports
     .filter(({ kind }) => isLoadedAtOnce(kind))
     .map((one) => (one.path.startsWith('.') ? withoutExtension(normalize(join(dirname(path), one.path))) : one.path))
+}
+
+/** Files of ours that `path` imports from, also where it imports only types. */
+function getTypeImports(path: string): string[] {
+  return [...read(path).matchAll(/\bfrom '(\.[^']+)'/g)].map(([, target = '']) =>
+    withoutExtension(normalize(join(dirname(path), target))),
+  )
 }
 
 /** Lines with a late import that a `try` encloses; it trusts the formatter's depths. */

@@ -1,7 +1,14 @@
 /** The red line at the top of every page while a capture runs. Empty otherwise, so that it can appear without a reload. */
 import type { FC } from 'hono/jsx'
-import type { CaptureNotice } from '../src/http/capture-notice.ts'
 import { ClockTime } from './ui/time.tsx'
+
+export interface CaptureNotice {
+  running: number
+  /** ISO 8601: when the last one ends. */
+  endsAt: string
+  /** The user may open the list. */
+  hasLink: boolean
+}
 
 export interface CaptureLineProps {
   notice: CaptureNotice | null

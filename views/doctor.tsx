@@ -1,11 +1,21 @@
 /** `/doctor`: every check with its result and what to do. The browser runs the checks that only it can. */
 import type { FC } from 'hono/jsx'
-import type { DoctorReport } from '../src/admin/doctor.ts'
 import type { Finding, Verdict } from '../src/ops/checks.ts'
 import { MEASURES, type MeasureOutcome } from './measures.ts'
 import { type Tone, ToneIcon } from './ui/badge.tsx'
 import { Card } from './ui/card.tsx'
 import { Since } from './ui/time.tsx'
+
+export interface DoctorReport {
+  verdict: Verdict
+  counts: Record<Verdict, number>
+  /** null: the user sees only the summary. */
+  findings: Finding[] | null
+  /** ISO 8601 */
+  checkedAt: string
+  /** ISO 8601: when the page was made. */
+  now: string
+}
 
 export const VERDICT_TONES: Record<Verdict, Tone> = { ok: 'good', unknown: 'idle', warning: 'wait', problem: 'bad' }
 

@@ -1,9 +1,19 @@
 /** The footer of every page. The script reloads it after changes, and marks the tab while no request can be served. */
 import type { FC } from 'hono/jsx'
-import type { Service } from '../src/http/service.ts'
+import type { ServiceLevel } from '../src/model/overview/service-level.ts'
 import { getAlarm } from './levels.ts'
 import { choiceWords } from './settings/words.ts'
 import { Since } from './ui/time.tsx'
+
+export interface Service {
+  level: ServiceLevel
+  /** A `routingStrategy` of the settings. */
+  strategy: string
+  /** ISO 8601; null: usage was never read. */
+  usageAt: string | null
+  /** ISO 8601: when this was read. */
+  now: string
+}
 
 export interface FooterProps {
   version: string

@@ -1,12 +1,21 @@
 /** The overview: health, what needs attention, remaining quota, accounts, and the totals of the chosen period. */
 import type { FC } from 'hono/jsx'
-import type { Overview } from '../src/admin/overview.ts'
 import type { Period } from '../src/model/overview/overview-slots.ts'
-import { OverviewFiguresPart } from './overview/figures.tsx'
-import { OverviewNow } from './overview/now.tsx'
+import { type FiguresPart, OverviewFiguresPart } from './overview/figures.tsx'
+import { type NowPart, OverviewNow } from './overview/now.tsx'
 import { PERIOD_CHOICES } from './overview/periods.ts'
-import { OverviewPoolPart } from './overview/pool.tsx'
+import { OverviewPoolPart, type PoolPart } from './overview/pool.tsx'
 import { live } from './ui/live.tsx'
+
+/** All times are ISO 8601. All parts come from one snapshot. */
+export interface Overview {
+  generatedAt: string
+  period: Period
+  now: NowPart
+  /** null: this user may not see accounts. */
+  pool: PoolPart | null
+  figures: FiguresPart
+}
 
 /** Refreshed as a whole, so that its parts agree. */
 export const OverviewPage: FC<Overview> = ({ generatedAt, period, now, pool, figures }) => (

@@ -1,6 +1,17 @@
 /** The results of the command palette, also as a page. The script shows the dialog (views/assets/palette.js). */
 import type { FC } from 'hono/jsx'
-import type { Palette } from '../src/admin/palette.ts'
+
+export interface Palette {
+  q: string
+  found: Hit[]
+}
+
+export interface Hit {
+  /** "Account", "Setting" */
+  kind: string
+  label: string
+  href: string
+}
 
 export const PalettePage: FC<Palette> = (palette) => (
   <div class="page page-narrow">

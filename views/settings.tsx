@@ -1,10 +1,9 @@
 /** Settings, Access & keys: client access, your own sign-in, requirements for everyone, guests, and the first users. */
 import type { FC } from 'hono/jsx'
-import type { Frame, ShownSettings } from '../src/admin/settings-frame.ts'
 import { type ListedUser, PeopleList } from './people/list.tsx'
 import { NoAccount } from './people/page.tsx'
-import { SettingsFrame } from './settings/frame.tsx'
-import { SettingsCard, SettingsPart, UnsavedBar } from './settings/section.tsx'
+import { type Frame, SettingsFrame } from './settings/frame.tsx'
+import { SettingsCard, SettingsPart, type ShownSettings, UnsavedBar } from './settings/section.tsx'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { Card } from './ui/card.tsx'
 import { Action, Field, Form, NeedsScript, Outcome } from './ui/form.tsx'

@@ -1,8 +1,7 @@
 /** The frame of every page: head, navigation, messages, dialogs and footer. */
 import { type Child, type FC, type PropsWithChildren, useContext } from 'hono/jsx'
-import type { Service } from '../src/http/service.ts'
 import { type Grants, holds, type Permission } from '../src/model/users/permissions.ts'
-import { Footer } from './footer.tsx'
+import { Footer, type Service } from './footer.tsx'
 import { getAlarm } from './levels.ts'
 import { getTitle } from './titles.ts'
 import { IconButton, Submit } from './ui/button.tsx'

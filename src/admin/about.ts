@@ -1,6 +1,6 @@
 /** `/settings/about`: the build, the environment variables, and third-party components. */
 import { dependencies } from '../../package.json'
-import { AboutPage } from '../../views/settings/about.tsx'
+import { type About, AboutPage, type Component, type Variable } from '../../views/settings/about.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import type { Config } from '../boot/env.ts'
 import { VERSION } from '../boot/version.ts'
@@ -12,40 +12,7 @@ import { findVariable, variableName } from '../lib/env-names.ts'
 import { PROXY_VARIABLES, withoutLogin } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
-import { type Frame, getFrame } from './settings-frame.ts'
-
-export interface Variable {
-  name: string
-  /** null: no value. Secrets are shown as empty. */
-  value: string | null
-  /** Set in the environment; otherwise the value is the default. */
-  isSet: boolean
-  isSecret: boolean
-}
-
-export interface About {
-  frame: Frame
-  version: string
-  runtime: string
-  /** ISO 8601 */
-  startedAt: string
-  now: string
-  /** null: hidden from the user. */
-  environment: Environment | null
-  components: Component[]
-}
-
-interface Environment {
-  variables: Variable[]
-  /** Unknown names with one of our prefixes. */
-  unknown: string[]
-}
-
-interface Component {
-  name: string
-  version: string
-  licence: string
-}
+import { getFrame } from './settings-frame.ts'
 
 /** The environment contains paths and addresses, so it is only for operators. */
 export const showAbout = createHandlers(requires('dashboard:read'), (c) => reply(c, getAbout(c), AboutPage))

@@ -1,14 +1,11 @@
 /** The accounts for selection lists. */
+
+import type { Choice } from '../../views/ui/select.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { naturalOrder } from '../lib/natural-order.ts'
 import { getUniqueNames } from '../model/accounts/account-names.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
 import { getHiddenFields } from './requests.ts'
-
-export interface Choice {
-  id: string
-  name: string
-}
 
 /** All accounts by name, masked for users who do not manage them. */
 export const accountChoices = (c: Ctx): Choice[] => {

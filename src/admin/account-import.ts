@@ -1,6 +1,7 @@
 /** `/api/accounts/import`: one or several `auth.json` files of the Codex CLI, imported directly or after a preview. */
 import { z } from 'zod'
 import { commit, notice } from '../../db/commit.ts'
+import type { ImportValue, PreflightFile } from '../../views/accounts/new-import.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -36,7 +37,6 @@ import {
   type ImportOutcome,
   isWorthwhile,
   type PreflightEntry,
-  type Verdict,
 } from '../model/accounts/import-preflight.ts'
 import { replyWithImport } from './new-account-reply.tsx'
 
@@ -71,32 +71,6 @@ const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<Impor
   } finally {
     commit(db, (tx) => notice(tx, 'accounts'))
   }
-}
-
-export interface ImportValue {
-  preflightId: string
-  /** ISO 8601: until when the files are kept. */
-  expiresAt: string
-  generatedAt: string
-  files: PreflightFile[]
-  /** The result; null until imported. */
-  accounts: readonly ImportOutcome[] | null
-}
-
-export interface PreflightFile {
-  id: string
-  file: string
-  verdict: Verdict
-  reason: string | null
-  /** Whether importing it would change anything. */
-  isWorthwhile: boolean
-  email: string | null
-  planType: string | null
-  workspaceLabel: string | null
-  /** ISO 8601: when its tokens were refreshed, according to the file or the tokens. */
-  lastRefreshAt: string | null
-  /** The account whose tokens it would replace. */
-  existing: PreflightEntry['existing']
 }
 
 const Preflight = z.object({

@@ -1,6 +1,13 @@
 /** `/audit`: the audit log as a page, with filters in the URL and the result of its verification. */
 import { z } from 'zod'
-import { AuditLogPage } from '../../views/settings/audit.tsx'
+import {
+  type Audit,
+  type AuditFilters,
+  AuditLogPage,
+  type Chain,
+  type NamedEntry,
+} from '../../views/settings/audit.tsx'
+import type { Choice } from '../../views/ui/select.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -11,44 +18,12 @@ import { iso } from '../lib/iso.ts'
 import { EVENTS } from '../model/audit/audit.ts'
 import { readHead } from '../model/audit/audit-chain.ts'
 import { type AuditEntry, type AuditPage, AuditQuery, TARGET_TYPES } from '../model/audit/audit-log.ts'
-import type { AuditVerdict } from '../model/audit/audit-verify.ts'
 import { filled } from '../model/form-query.ts'
 import { listPeople } from '../model/users/people.ts'
 import { listRoles } from '../model/users/roles.ts'
-import type { Choice } from './account-choices.ts'
 import { getOptions } from './logs-page.ts'
 import { toReader } from './reader-for-caller.ts'
-import { type Frame, getFrame } from './settings-frame.ts'
-
-export interface Audit extends Omit<AuditPage, 'items'> {
-  items: NamedEntry[]
-  frame: Frame
-  now: string
-  filters: Filters
-  options: { actions: string[]; targetTypes: readonly string[]; people: Choice[] }
-  chain: Chain
-  links: { older: string | null; newest: string | null; clear: string | null; verify: string }
-}
-
-export interface NamedEntry extends AuditEntry {
-  actorName: string
-  /** Current name of the target; null if deleted or hidden from the user. */
-  targetName: string | null
-}
-
-/** `unchecked`: too many rows to verify with every page. */
-export type Chain = AuditVerdict | { isWhole: null; rows: number }
-
-/** As shown in the form. */
-interface Filters {
-  action: string
-  actor: string
-  targetType: string
-  targetId: string
-  severity: string
-  since: string
-  until: string
-}
+import { getFrame } from './settings-frame.ts'
 
 /** The list's query with shorter pages; empty form fields are ignored. */
 const PageQuery = AuditQuery.extend({
@@ -111,7 +86,7 @@ const named = (c: Ctx, items: readonly AuditEntry[], people: readonly Choice[]):
   }))
 }
 
-const getFilters = (asked: AuditQuery): Filters => ({
+const getFilters = (asked: AuditQuery): AuditFilters => ({
   action: asked.action ?? '',
   actor: asked.actor_user_id ?? '',
   targetType: asked.target_type ?? '',

@@ -1,8 +1,17 @@
 /** `/settings/automations`: the pages about automations and their runs. */
 import { z } from 'zod'
-import { AutomationPage, NewAutomationPage } from '../../views/automations/form.tsx'
-import { AutomationsPage } from '../../views/automations/list.tsx'
-import { RunPage } from '../../views/automations/run.tsx'
+import {
+  type AutomationChoices,
+  type AutomationDraft,
+  AutomationPage,
+  type NewAutomationForm,
+  NewAutomationPage,
+  type OneAutomation,
+  type Page,
+  type Runs,
+} from '../../views/automations/form.tsx'
+import { type Automations, AutomationsPage } from '../../views/automations/list.tsx'
+import { type OneRun, RunPage } from '../../views/automations/run.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -14,48 +23,19 @@ import { iso } from '../lib/iso.ts'
 import { getAutomation } from '../model/automations/automations.ts'
 import { AutomationFilters, automationPage, getLastRun, getRun, RunFilters } from '../model/automations/lists.ts'
 import { SERVER_ZONE } from '../model/automations/schedule.ts'
-import {
-  type AutomationView,
-  type RunDetails,
-  type RunView,
-  toAutomation,
-  toRunDetails,
-} from '../model/automations/view.ts'
+import { toAutomation, toRunDetails } from '../model/automations/view.ts'
 import { EFFORTS } from '../model/catalog/efforts.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
-import { accountChoices, type Choice } from './account-choices.ts'
+import { accountChoices } from './account-choices.ts'
 import { automationHiddenFields, getRuns } from './automations.ts'
 import { getFormFeedback } from './form-feedback.ts'
 import { listedModels } from './key-models.ts'
-import { type Frame, getFrame } from './settings-frame.ts'
-
-interface Page {
-  frame: Frame
-  /** ISO 8601: when the page was made. */
-  now: string
-  done: string | null
-  problem: string | null
-  canWrite: boolean
-}
+import { getFrame } from './settings-frame.ts'
 
 const getPage = (c: Ctx): Page => {
   const { done, problem } = getFormFeedback(c)
   const canWrite = mayWrite(c.var.principal.grants)
   return { frame: getFrame(c, 'automations'), now: iso(c.env.clock.now()), done, problem, canWrite }
-}
-
-export interface Automations extends Page {
-  automations: AutomationView[]
-  runs: Runs
-}
-
-export interface Runs {
-  items: RunView[]
-  total: number
-  offset: number
-  /** The offsets of the neighbouring pages; null: there is none. */
-  newer: number | null
-  older: number | null
 }
 
 const MAX_LISTED = 1000
@@ -85,38 +65,11 @@ const runsFrom = (c: Ctx, offset: number, automationId: string[]): Runs => {
   }
 }
 
-/** The options of the form. */
-export interface AutomationChoices {
-  accounts: Choice[]
-  models: Choice[]
-  efforts: readonly string[]
-  /** What `server_default` is now. */
-}
-
 const choicesFor = (c: Ctx): AutomationChoices => ({
   accounts: accountChoices(c),
   models: listedModels(c, null),
   efforts: EFFORTS,
 })
-
-/** What the form starts with. */
-export type AutomationDraft = Pick<
-  AutomationView,
-  | 'name'
-  | 'kind'
-  | 'enabled'
-  | 'includePausedAccounts'
-  | 'schedule'
-  | 'model'
-  | 'reasoningEffort'
-  | 'prompt'
-  | 'accountIds'
->
-
-export interface NewAutomationForm extends Page {
-  draft: AutomationDraft
-  choices: AutomationChoices
-}
 
 const READY_MADE = ['mornings', 'nightly'] as const
 const NewQuery = z.object({ ready: z.enum(READY_MADE).optional() })
@@ -152,14 +105,6 @@ const fromTemplate = (ready: (typeof READY_MADE)[number] | null, timezone: strin
   }
 }
 
-export interface OneAutomation extends Page {
-  automation: AutomationView
-  /** Null: the user may not change it. */
-  choices: AutomationChoices | null
-  accounts: Choice[]
-  runs: Runs
-}
-
 /** Throws `automation_not_found`. */
 export const showAutomation = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {
   const row = getAutomation(c.env.db, getPathId(c))
@@ -174,13 +119,6 @@ export const showAutomation = createHandlers(requires('dashboard:read'), query(P
   }
   return reply(c, value, AutomationPage)
 })
-
-export interface OneRun extends Page, RunDetails {
-  /** Names of the accounts that still exist. */
-  names: Choice[]
-  /** The user may open accounts. */
-  opensAccounts: boolean
-}
 
 /** Throws `automation_run_not_found`. */
 export const showRunPage = createHandlers(requires('dashboard:read'), (c) => {

@@ -1,8 +1,8 @@
 /** `/api/conversation-archive`, `/api/captures/:id/requests`, `/logs/captures/:id`, `/logs/:id/captured`: what captures hold. Reading a request leaves an audit row. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
-import { CapturedPage } from '../../views/logs/captured.tsx'
-import { CapturedListPage } from '../../views/logs/captured-list.tsx'
+import { type CapturedAnswer, CapturedPage, type CapturedTab, type CapturedView } from '../../views/logs/captured.tsx'
+import { type CapturedList, CapturedListPage, type CapturedRow } from '../../views/logs/captured-list.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -27,7 +27,7 @@ import { type CapturedEvent, getEvents, textOrBase64 } from '../model/captures/c
 import { getCurl } from '../model/captures/curl.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
-import { type CaptureView, captureOf, captureView } from './captures.ts'
+import { captureOf, captureView } from './captures.ts'
 import { getFormFeedback } from './form-feedback.ts'
 import { getHiddenFields } from './requests.ts'
 
@@ -49,59 +49,6 @@ const MAX_JSON_BYTES = 4 * 1024 * 1024
 /** The same on a page. */
 const MAX_PAGE_BYTES = 512 * 1024
 const MAX_PAGE_EVENTS = 1000
-
-/** Times are ISO 8601. Ids that the user may not see are null. */
-export interface CapturedRow {
-  id: string
-  captureId: string
-  /** Null, like the other facts: the file cannot be read, for example because it was encrypted with another key. */
-  requestedAt: string | null
-  method: string | null
-  path: string | null
-  transport: string | null
-  requestKind: string | null
-  model: string | null
-  keyId: string | null
-  keyName: string | null
-  /** Null: it is still running, or its end was not stored. */
-  status: string | null
-  httpStatus: number | null
-  errorCode: string | null
-  errorMessage: string | null
-  /** On disk. */
-  bytes: number
-  /** What could not be written in time. */
-  droppedBytes: number
-}
-
-interface Side {
-  headers: { name: string; value: string }[]
-  /** Null where it is not UTF-8, or is listed as events. */
-  body: string | null
-  bodyBase64: string | null
-}
-
-export interface CapturedAnswer extends Side {
-  /** Null: a model source served, or the user may not see accounts. */
-  accountId: string | null
-  accountName: string | null
-  sourceId: string | null
-  sourceName: string | null
-  startedAt: string
-  status: number | null
-  error: { code: string | null; message: string } | null
-  /** Null: the answer is no event stream. */
-  events: { at: string; type: string | null; data: string }[] | null
-}
-
-export interface CapturedView extends CapturedRow {
-  request: Side & { bodyBytes: number }
-  attempts: CapturedAnswer[]
-  /** More is stored than is shown; `part` downloads all of it. */
-  isCut: boolean
-  /** Null: it was a WebSocket. */
-  curl: string | null
-}
 
 export const listCapturedRequests = createHandlers(requires('conversations:read'), query(ListQuery), async (c) => {
   const { captureId, cursor, limit } = c.req.valid('query')
@@ -173,14 +120,6 @@ export const showCapturedRequest = createHandlers(
     })
   },
 )
-
-export interface CapturedTab extends CapturedView {
-  generatedAt: string
-  q: string
-  /** Events beyond those shown. */
-  moreEvents: number
-  isGuard: boolean
-}
 
 /** The tab “Captured” of a request, as a page or in the drawer. Throws `not_found`. */
 export const showCapturedTab = createHandlers(
@@ -313,16 +252,6 @@ export const deleteCapture = createHandlers(
     return proceed(c, { status: 'deleted' }, '/logs/captures?done=captured_requests_deleted')
   },
 )
-
-export interface CapturedList {
-  generatedAt: string
-  capture: CaptureView
-  items: CapturedRow[]
-  /** The next page; null: this is the last. */
-  older: string | null
-  done: string | null
-  problem: string | null
-}
 
 /** `GET /logs/captures/:id`. Throws `not_found`. */
 export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {

@@ -2,7 +2,8 @@
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { CaptureLine } from '../../views/capture-line.tsx'
-import { CapturesPage } from '../../views/logs/captures.tsx'
+import { CapturesPage, type CapturesView, type CaptureView } from '../../views/logs/captures.tsx'
+import type { Choice } from '../../views/ui/select.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -16,10 +17,10 @@ import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
 import { append } from '../model/audit/audit.ts'
-import type { Capture, EndReason } from '../model/captures/capture.ts'
+import type { Capture } from '../model/captures/capture.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
-import { accountChoices, type Choice } from './account-choices.ts'
+import { accountChoices } from './account-choices.ts'
 import { getFormFeedback } from './form-feedback.ts'
 import { getHiddenFields } from './requests.ts'
 
@@ -38,43 +39,6 @@ const NewCapture = z.strictObject({
 })
 
 const looksOn = { or: 'conversations:read' } as const
-
-/** Ids and names that the user may not see are null. Times are ISO 8601. */
-export interface CaptureView {
-  id: string
-  isRunning: boolean
-  keyId: string | null
-  keyName: string | null
-  accountId: string | null
-  accountName: string | null
-  startedBy: string
-  startedAt: string
-  endsAt: string
-  endedAt: string | null
-  endReason: EndReason | null
-  /** When it will be deleted; null while it runs. */
-  deletedAt: string | null
-  maxMiB: number
-  /** On disk. */
-  bytes: number
-  requests: number
-  /** What could not be written in time. */
-  droppedBytes: number
-}
-
-export interface CapturesView {
-  generatedAt: string
-  captures: CaptureView[]
-  done: string | null
-  problem: string | null
-  /** May start, stop and delete captures. */
-  isGuard: boolean
-  /** May read what they hold. */
-  isReader: boolean
-  /** For the form. */
-  choices: { keys: Choice[]; accounts: Choice[] }
-  retentionDays: number
-}
 
 export const listCaptures = createHandlers(requires('security:write', looksOn), (c) =>
   c.json({ items: captureViews(c) }),

@@ -1,7 +1,7 @@
 /** `/logs/conversations` and the page of one conversation, with a line for each of its requests. */
 import { z } from 'zod'
-import { ConversationPageView } from '../../views/conversations/detail.tsx'
-import { ConversationsPage } from '../../views/conversations/list.tsx'
+import { ConversationPageView, type ConversationView } from '../../views/conversations/detail.tsx'
+import { type Conversations, ConversationsPage } from '../../views/conversations/list.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -10,9 +10,7 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { ConversationQuery } from '../model/conversations/conversation-query.ts'
-import type { ConversationDetail, ConversationPage } from '../model/conversations/conversations.ts'
 import { filled } from '../model/form-query.ts'
-import type { LogEntry } from '../model/log/request-log-entry.ts'
 import { Cursor, LogQuery } from '../model/log/request-log-query.ts'
 import { stickyKey } from '../model/sticky/session-key.ts'
 import { holds } from '../model/users/permissions.ts'
@@ -22,16 +20,6 @@ import { getVisibility } from './requests.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
 const LIST = '/logs/conversations'
-
-export interface Conversations extends ConversationPage {
-  /** ISO 8601: when the page was made. */
-  now: string
-  search: string
-  timeframe: ConversationQuery['timeframe'] | null
-  /** ISO 8601 */
-  since: string | null
-  links: { clear: string | null; newest: string | null; older: string | null }
-}
 
 export const showConversations = createHandlers(requires('conversations:read'), query(ConversationQuery), async (c) => {
   const asked = c.req.valid('query')
@@ -58,21 +46,6 @@ const turningLinks = (c: Ctx, path: string, nextCursor: string | null) => ({
   newest: c.req.query('cursor') ? linkFrom(c, path, { drop: PLACES }) : null,
   older: nextCursor && linkFrom(c, path, { drop: PLACES, add: { cursor: nextCursor } }),
 })
-
-export interface ConversationView extends ConversationDetail {
-  /** ISO 8601: when the page was made. */
-  now: string
-  /** Newest first. */
-  requests: LogEntry[]
-  links: {
-    newest: string | null
-    older: string | null
-    /** Its requests in the log, with filters. */
-    log: string
-    /** The account it stays on; null: hidden from the user. */
-    session: string | null
-  }
-}
 
 const TurnsQuery = z.object({ cursor: filled(Cursor).describe('`nextCursor` of the previous page.') })
 

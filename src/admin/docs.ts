@@ -3,10 +3,10 @@ import { gzipSync } from 'node:zlib'
 import type { Hono } from 'hono'
 import { raw } from 'hono/html'
 import { z } from 'zod'
-import { DocsPage } from '../../views/docs/page.tsx'
+import { type Docs, DocsPage } from '../../views/docs/page.tsx'
 import { openApi } from '../api-docs/openapi.ts'
 import { getOperations, type Operation } from '../api-docs/operations.ts'
-import { ALL_ERRORS, findIn, SHARED_ERRORS, type ShownGroup, shownGroups } from '../api-docs/page-operations.ts'
+import { ALL_ERRORS, findIn, SHARED_ERRORS, shownGroups } from '../api-docs/page-operations.ts'
 import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -14,19 +14,6 @@ import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { routeTable } from '../http/route-table.ts'
-
-export interface Docs {
-  baseUrl: string
-  /** The address comes only from the Host header. */
-  isGuess: boolean
-  search: string
-  total: number
-  /** Ids of the operations that match. */
-  found: readonly string[]
-  groups: ShownGroup[]
-  sharedErrors: typeof SHARED_ERRORS
-  errors: typeof ALL_ERRORS
-}
 
 /** The encoded document. */
 interface Document {

@@ -1,5 +1,5 @@
 /** `/doctor`: problems and what to do about them. */
-import { DoctorPage } from '../../views/doctor.tsx'
+import { DoctorPage, type DoctorReport } from '../../views/doctor.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -8,17 +8,6 @@ import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
 import { type Finding, getWorstVerdict, runChecks, type Verdict } from '../ops/checks.ts'
 import { proxyChecks } from '../ops/proxy-checks.ts'
-
-export interface DoctorReport {
-  verdict: Verdict
-  counts: Record<Verdict, number>
-  /** null: the user sees only the summary. */
-  findings: Finding[] | null
-  /** ISO 8601 */
-  checkedAt: string
-  /** ISO 8601: when the page was made. */
-  now: string
-}
 
 /** The summary for all dashboard users; paths, addresses and advice for users who can act on them. */
 export const showDoctor = createHandlers(requires('dashboard:read'), async (c) => {

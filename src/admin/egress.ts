@@ -1,5 +1,7 @@
 /** `/api/settings/upstream-proxy`: outbound proxies, their pools, and which accounts use which. */
 import { commit } from '../../db/commit.ts'
+import type { RouteView } from '../../views/accounts/routing.tsx'
+import type { EgressPage } from '../../views/settings/egress.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { body } from '../http/body.ts'
@@ -51,10 +53,8 @@ export const getEgress = (c: Ctx) => {
   }
 }
 
-export type EgressPage = ReturnType<typeof getEgressPage>
-
 /** The same with names and words, for the page. */
-export const getEgressPage = (c: Ctx) => {
+export const getEgressPage = (c: Ctx): EgressPage => {
   const all = getEgress(c)
   const names = accountNames(c.env.db, { hidesAccounts: false })
   return {
@@ -72,7 +72,7 @@ export const poolChoices = (c: Ctx): { id: string; name: string }[] | null =>
   holds(c.var.principal.grants, 'ops:write') ? listPools(c.env.db).map(({ id, name }) => ({ id, name })) : null
 
 /** How an account reaches ChatGPT, for its page; null: hidden from the user. */
-export const routeView = (c: Ctx, egressPoolId: string | null) => {
+export const routeView = (c: Ctx, egressPoolId: string | null): RouteView | null => {
   const pools = poolChoices(c)
   if (pools === null) return null
   const { egress, settings, db } = c.env
@@ -91,7 +91,6 @@ export const routeView = (c: Ctx, egressPoolId: string | null) => {
     problem: closed && EGRESS_REASONS[closed.reason],
   }
 }
-export type RouteView = NonNullable<ReturnType<typeof routeView>>
 
 const endpointView = (c: Ctx, row: EgressEndpointRow) => {
   const { id, name, scheme, host, port, username, isActive, passwordSealed, lastTest } = row

@@ -1,7 +1,7 @@
 /** `/api/explain`: which account a request with this model and key would use now, and why not the others. */
 import { z } from 'zod'
 import { SIMULATOR } from '../../views/accounts/links.ts'
-import { SimulatorPage } from '../../views/accounts/simulator.tsx'
+import { type ExplainView, SimulatorPage } from '../../views/accounts/simulator.tsx'
 import { demand } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -15,7 +15,7 @@ import { type Explanation, explain } from '../model/log/explain.ts'
 import { getKeyHash } from '../model/log/request-log-choices.ts'
 import { choicesFor } from '../model/sources/choices.ts'
 import { accountChoices } from './account-choices.ts'
-import { getOptions, type Logs } from './logs-page.ts'
+import { getOptions } from './logs-page.ts'
 
 const ExplainQuery = z.object({
   model: z.string().trim().max(200).default('').describe('The requested model. Empty: any.'),
@@ -29,14 +29,6 @@ const ExplainQuery = z.object({
 export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
   c.json(getExplanation(c, c.req.valid('query'))),
 )
-
-export interface ExplainView {
-  generatedAt: string
-  asked: z.output<typeof ExplainQuery>
-  options: Logs['options']
-  /** null: the form was not submitted yet. */
-  explanation: Explanation | null
-}
 
 /** `GET /accounts/simulator`: the form, and below it the result. */
 export const showSimulator = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {

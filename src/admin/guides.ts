@@ -4,23 +4,12 @@ import clients from '../../docs/clients.md' with { type: 'text' }
 import operating from '../../docs/operating.md' with { type: 'text' }
 import reverseProxies from '../../docs/reverse-proxies.md' with { type: 'text' }
 import security from '../../docs/security.md' with { type: 'text' }
-import { GuidePage, GuidesPage } from '../../views/docs/guides.tsx'
+import { type Guide, type GuideEntry, GuidePage, GuidesPage } from '../../views/docs/guides.tsx'
 import { AppError } from '../errors.ts'
 import { signedIn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { reply } from '../http/reply.tsx'
-import { type Rendered, renderMarkdown } from '../lib/markdown.ts'
-
-export interface GuideEntry {
-  slug: string
-  title: string
-  about: string
-}
-
-export interface Guide extends Rendered {
-  slug: string
-  guides: readonly GuideEntry[]
-}
+import { renderMarkdown } from '../lib/markdown.ts'
 
 /** In the order in which a new user needs them. */
 const SOURCES: readonly (GuideEntry & { text: string })[] = [

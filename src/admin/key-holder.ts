@@ -1,7 +1,13 @@
 /** `/key`: the page of a key for its holder, without a dashboard user (setting `keyHolderPage`). */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
-import { EnterKeyPage, type EnterKeyProps, KeyHolderPage, NewSecretPage } from '../../views/keys/holder.tsx'
+import {
+  EnterKeyPage,
+  type EnterKeyProps,
+  KeyHolderPage,
+  type KeyHolderView,
+  NewSecretPage,
+} from '../../views/keys/holder.tsx'
 import {
   enterKey,
   holderActor,
@@ -36,8 +42,6 @@ const REASON = 'anyone with an API key, if the page is on'
 /** Shown on the page. */
 const REQUESTS = 50
 const DAYS = 14
-
-export type KeyHolderView = Awaited<ReturnType<typeof getView>>
 
 /** Asks for the key, or shows its use. Throws `not_found` while the page is off, and `ip_forbidden`. */
 export const showKeyPage = createHandlers(open(REASON, { check: requireKeyPage }), async (c) => {
@@ -89,7 +93,7 @@ function checkHolder(c: Ctx): void {
   requireKeyHolder(c)
 }
 
-const getView = async (c: Ctx, { policy, keyHash }: KeyHolder) => {
+const getView = async (c: Ctx, { policy, keyHash }: KeyHolder): Promise<KeyHolderView> => {
   const { db, clock, reader } = c.env
   const now = clock.now()
   const scope = { keyId: policy.id }

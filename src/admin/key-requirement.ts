@@ -1,13 +1,8 @@
 /** Whether clients need a key, for the key pages: what is not enforced otherwise, and who can change it. */
+
+import type { OptionalKeys } from '../../views/keys/optional.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { holds } from '../model/users/permissions.ts'
-
-export interface OptionalKeys {
-  /** `SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
-  hasExemptRanges: boolean
-  /** Why the user cannot require keys; null: they can. */
-  whyNot: 'permission' | 'confirmation' | null
-}
 
 /** null: every client needs a key. */
 export const optionalKeys = ({ env: { env, settings }, var: { principal } }: Ctx): OptionalKeys | null => {

@@ -1,7 +1,7 @@
 /** `POST /api/api-keys/:id/test`: sends one small request with a key through its clients' route, and reports the result. */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
-import { KeyTestResult } from '../../views/keys/test.tsx'
+import { type KeyTest, KeyTestResult } from '../../views/keys/test.tsx'
 import { actor } from '../auth/principal.ts'
 import { canChangeOwnKeys, requireKeyScope } from '../auth/view-scope.ts'
 import type { Bindings, Ctx } from '../boot/bindings.ts'
@@ -23,30 +23,6 @@ import { listedModels } from './key-models.ts'
 
 /** The whole app as a function, so that the test passes every gate a client does. */
 type Serve = (request: Request, env: Bindings) => Response | Promise<Response>
-
-export interface KeyTest {
-  isOk: boolean
-  keyId: string
-  requestId: string
-  /** Row in the request log; null: rejected before it was logged. */
-  logId: string | null
-  /** null: no model is known yet, so nothing was sent. */
-  model: string | null
-  account: string | null
-  /** Accounts that were tried. */
-  attempts: number
-  /** From sending to the first text, ms. */
-  firstTokenMs: number | null
-  totalMs: number
-  inputTokens: number | null
-  outputTokens: number | null
-  costUsd: number | null
-  /** The beginning of the answer. */
-  text: string
-  error: { status: number; code: string; message: string } | null
-  /** false: clients on this machine can connect without a key, all others are rejected. */
-  isKeyRequired: boolean
-}
 
 const TestInput = z.strictObject({
   model: z.string().trim().min(1).max(200).optional().describe('Absent: the first model the key can use.'),

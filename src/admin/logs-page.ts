@@ -1,7 +1,7 @@
 /** `/logs`: the request log with filters in the URL, one open request, and new requests for the live tail. */
-import { LogsPage } from '../../views/logs/page.tsx'
-import { RequestPage } from '../../views/logs/request.tsx'
-import { NewRows } from '../../views/logs/rows.tsx'
+import { type LogFilterValues, type LogLinks, type Logs, LogsPage } from '../../views/logs/page.tsx'
+import { type RequestLinks, RequestPage, type RequestView } from '../../views/logs/request.tsx'
+import { type LogTail, NewRows } from '../../views/logs/rows.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -11,116 +11,23 @@ import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
-import type { RejectedClient } from '../model/log/rejected-clients.ts'
 import type { LogHistogram } from '../model/log/request-histogram.ts'
 import type { LogDetail, LogPage } from '../model/log/request-log.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
-import type { LogEntry } from '../model/log/request-log-entry.ts'
-import {
-  LogPageQuery,
-  type MoreColumn,
-  type PageStatus,
-  type RangeName,
-  toLogQuery,
-  toRejectedQuery,
-} from '../model/log/request-log-page.ts'
+import { LogPageQuery, toLogQuery, toRejectedQuery } from '../model/log/request-log-page.ts'
 import { Moment } from '../model/log/request-log-query.ts'
 import { stickyKey } from '../model/sticky/session-key.ts'
 import { holds } from '../model/users/permissions.ts'
-import { accountChoices, type Choice } from './account-choices.ts'
+import { accountChoices } from './account-choices.ts'
 import { conversationPath } from './conversations.ts'
 import { toReader } from './reader-for-caller.ts'
 import { getHiddenFields, getRequest, getVisibility, requireVisibility } from './requests.ts'
 import { stickyLink } from './sticky-sessions.ts'
 
-/** Times are ISO 8601; links are paths with their query. */
-export interface Logs extends LogPage {
-  generatedAt: string
-  filters: LogFilterValues
-  /** Set when the page shows rejected clients instead of requests. */
-  rejected: RejectedClient[] | null
-  /** Requests or rejections over time under the same filters; null: none. */
-  histogram: LogHistogram | null
-  /** What the filters offer. `keys` is null for users who may not see keys. */
-  options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
-  /** false: this user sees only their own keys. */
-  showsAccounts: boolean
-  columns: MoreColumn[]
-  /** Rows per page, if set in the URL. */
-  limit: number | null
-  /** New requests are added as they end. */
-  isLive: boolean
-  /** Repeated errors are folded into one row. */
-  isGrouped: boolean
-  links: LogLinks
-  /** The request opened next to the list. */
-  open: RequestView | null
-  /** May look into conversations. */
-  isSensitive: boolean
-  /** May open the list of captures. */
-  hasCaptures: boolean
-}
-
-/** As shown in the form. */
-interface LogFilterValues {
-  range: RangeName | null
-  since: string | null
-  until: string | null
-  account: string[]
-  key: string[]
-  model: string[]
-  status: PageStatus[]
-  code: string[]
-  kind: string[]
-  search: string
-  slow: boolean
-  conversation: string | null
-  /** Filters without a field in the form, as they are in the query string: second values, and filters that only links set. */
-  further: [name: string, value: string][]
-}
-
-interface LogLinks {
-  /** The current list without an open request. */
-  here: string
-  older: string | null
-  newer: string | null
-  /** The newest page under the same filters. */
-  newest: string
-  /** Without filters; null: none are set. */
-  clear: string | null
-  /** Requests that ended since this page was made, under the same filters; null: this is not the newest page. */
-  tail: string | null
-  /** The four views above the filters. */
-  all: string
-  errors: string
-  rejected: string
-  slow: string
-  /** The same list without folded repeats. */
-  ungrouped: string
-  /** All matching rows, as files. */
-  csv: string
-  json: string
-}
-
 /** `GET /logs`. Throws `validation_error`, `permission_required`, and `not_found` for an unknown open request. */
 export const showLogs = createHandlers(requiresOwn('dashboard:read'), query(LogPageQuery), async (c) =>
   reply(c, await getLogs(c, c.req.valid('query')), LogsPage),
 )
-
-export interface RequestView extends LogDetail {
-  generatedAt: string
-  showsAccounts: boolean
-  /** A capture holds it, and the user may read it. */
-  isCaptured: boolean
-  links: RequestLinks
-}
-
-interface RequestLinks {
-  /** The conversation of the request; null: none, or hidden from the user. */
-  conversation: string | null
-  /** The account its conversation stays on, or the sessions of its account; null: hidden from the user. */
-  sessions: string | null
-}
 
 const requestView = (c: Ctx, found: LogDetail): RequestView => ({
   ...found,
@@ -149,17 +56,6 @@ const isCaptured = (c: Ctx, id: string): boolean =>
   holds(c.var.principal.grants, 'conversations:read') && c.env.captures.holding(id).length > 0
 
 const TailQuery = LogPageQuery.extend({ after: Moment })
-
-export interface LogTail {
-  generatedAt: string
-  /** Newest first. Overlapping requests appear twice and are matched by id. */
-  requests: LogEntry[]
-  showsAccounts: boolean
-  columns: MoreColumn[]
-  /** The URL of the next poll. */
-  next: string
-  here: string
-}
 
 /** `GET /logs/tail?after=…`: requests that ended since. Intervals overlap slightly, because rows are written in beats. */
 export const tailLogs = createHandlers(requiresOwn('dashboard:read'), query(TailQuery), async (c) => {

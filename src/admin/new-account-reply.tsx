@@ -2,12 +2,11 @@
 import type { FC } from 'hono/jsx'
 import { NewBrowser } from '../../views/accounts/new-browser.tsx'
 import { NewDevice } from '../../views/accounts/new-device.tsx'
-import { NewImport } from '../../views/accounts/new-import.tsx'
+import type { SignInValue } from '../../views/accounts/new-frame.tsx'
+import { type ImportValue, NewImport } from '../../views/accounts/new-import.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { representation } from '../http/representation.ts'
 import { getPage } from '../http/return-path.ts'
-import type { ImportValue } from './account-import.ts'
-import type { SignInValue } from './sign-in-value.ts'
 
 const HERE = '/accounts/new'
 

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { NewBrowser } from '../../views/accounts/new-browser.tsx'
 import { NewDevice } from '../../views/accounts/new-device.tsx'
+import type { SignInValue } from '../../views/accounts/new-frame.tsx'
 import { NewImport } from '../../views/accounts/new-import.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -12,7 +13,7 @@ import { reply } from '../http/reply.tsx'
 import { draftValue } from './account-import.ts'
 import { poolChoices } from './egress.ts'
 import { getFormFeedback } from './form-feedback.ts'
-import { type SignInValue, signInValue, targetAccount } from './sign-in-value.ts'
+import { signInValue, targetAccount } from './sign-in-value.ts'
 
 const id = z.string().max(128).optional()
 const Asked = z.object({ flow: id, account: id, draft: id, waiting: id })

@@ -1,39 +1,9 @@
 /** The health line as data: one level, how many accounts are available, what happens next, and what you can do. */
+
+import type { Advice, Health, NamedAccount } from '../../views/overview/now.tsx'
 import { iso } from '../lib/iso.ts'
 import type { AccountView } from '../model/accounts/account-view.ts'
-import { type ServiceLevel, serviceLevel } from '../model/overview/service-level.ts'
-
-export interface Health {
-  level: ServiceLevel
-  eligible: number
-  total: number
-  /** Accounts that need a user's action. */
-  needAttention: number
-  /** When an account has quota again: a reset, the end of a block, or a check. */
-  next: { at: string; account: string; event: 'reset' | 'back' | 'check' } | null
-  /** Median of the period; null: no request was answered. */
-  firstEventMs: number | null
-  /** What helps while the level is `blocked`; otherwise null. */
-  advice: Advice | null
-}
-
-/** Ways out of `blocked`; accounts only if this user may change them. */
-export interface Advice {
-  /** At a limit, with a reset credit available. */
-  resetCredit: NamedAccount | null
-  /** It needs sign-in. */
-  signIn: NamedAccount | null
-  /** It was paused. */
-  resume: NamedAccount | null
-  mayAdd: boolean
-  /** ISO 8601: when the first account is available again; null: none recovers on its own. */
-  until: string | null
-}
-
-interface NamedAccount {
-  id: string
-  name: string
-}
+import { serviceLevel } from '../model/overview/service-level.ts'
 
 interface Circumstances {
   /** ms since epoch */

@@ -1,8 +1,11 @@
 /** `/dashboard`: health, what needs attention, remaining quota, and the totals of a period. */
 import { getCookie } from 'hono/cookie'
 import { z } from 'zod'
-import type { ShownErrors } from '../../views/overview/errors.tsx'
-import { OverviewPage } from '../../views/overview.tsx'
+import type { Checklist } from '../../views/overview/checklist.tsx'
+import type { FiguresPart } from '../../views/overview/figures.tsx'
+import type { NowPart } from '../../views/overview/now.tsx'
+import type { PoolAccount, PoolPart } from '../../views/overview/pool.tsx'
+import { type Overview, OverviewPage } from '../../views/overview.tsx'
 import { requireScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import type { Config } from '../boot/env.ts'
@@ -20,86 +23,22 @@ import type { AccountStatus } from '../model/accounts/account-state.ts'
 import { maskedView } from '../model/accounts/account-summary.ts'
 import type { AccountView } from '../model/accounts/account-view.ts'
 import { redeemable } from '../model/accounts/reset-credits.ts'
-import { perWindow, type WindowLength } from '../model/accounts/usage-windows.ts'
+import { perWindow } from '../model/accounts/usage-windows.ts'
 import type { RejectedLately } from '../model/log/rejected-clients.ts'
 import { blindedRow } from '../model/log/request-view.ts'
-import { type Attention, attention } from '../model/overview/attention.ts'
-import { getStrip, type Outcome } from '../model/overview/outcome-strip.ts'
+import { attention } from '../model/overview/attention.ts'
+import { getStrip } from '../model/overview/outcome-strip.ts'
 import { firstSteps } from '../model/overview/overview.ts'
-import { type Chart, getChart } from '../model/overview/overview-chart.ts'
+import { getChart } from '../model/overview/overview-chart.ts'
 import type { PeriodFigures } from '../model/overview/overview-periods.ts'
-import { PERIODS, type Period } from '../model/overview/overview-slots.ts'
-import type { Tiles } from '../model/overview/overview-tiles.ts'
-import { type PoolMeter, poolMeters } from '../model/overview/pool-meters.ts'
+import { PERIODS } from '../model/overview/overview-slots.ts'
+import { poolMeters } from '../model/overview/pool-meters.ts'
 import { hasPasswordAccount } from '../model/users/people.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
 import { getUserCommand } from '../ops/own-command.ts'
-import { getHealth, type Health } from './overview-health.ts'
+import { getHealth } from './overview-health.ts'
 import { OWN_RANGES, showOwnOverview } from './own-overview.ts'
 import { getHiddenFields, getVisibility } from './requests.ts'
-
-/** All times are ISO 8601. All parts come from one snapshot. */
-export interface Overview {
-  generatedAt: string
-  period: Period
-  now: NowPart
-  /** null: this user may not see accounts. */
-  pool: PoolPart | null
-  figures: FiguresPart
-}
-
-export interface NowPart {
-  health: Health
-  attention: Attention[]
-  /** null: done, hidden, or not for this user. */
-  checklist: Checklist | null
-}
-
-export interface Checklist {
-  /** The address this browser uses. */
-  baseUrl: string
-  /** The address comes only from the Host header. */
-  isGuess: boolean
-  /** The command prefix for a shell on this machine. */
-  command: string
-  /** `elsewhere`: users sign in without a password. */
-  password: 'done' | 'open' | 'elsewhere'
-  hasAccount: boolean
-  hasKey: boolean
-  hasAnswered: boolean
-  isKeyRequired: boolean
-}
-
-export interface PoolPart {
-  meters: (Omit<PoolMeter, 'resetAt' | 'usedUpAt'> & { resetAt: string | null; usedUpAt: string | null })[]
-  total: number
-  /** Whether any account is available now. */
-  isServing: boolean
-  /** All accounts; if there are many, those that need attention or are used most. */
-  accounts: PoolAccount[]
-  /** Length of a strip's cells, and how many the axis shows. */
-  slotMs: number
-  cells: number
-}
-
-export interface PoolAccount
-  extends Pick<AccountView, 'accountId' | 'displayName' | 'planType' | 'status' | 'eligible' | 'why' | 'inFlight'> {
-  until: string | null
-  /** When an account whose block has no known end is checked again. */
-  nextCheckAt: string | null
-  /** Percent used; null: not reported. */
-  used: Record<WindowLength, number | null>
-  /** One per slot of the period since the first request, oldest first. */
-  strip: Outcome[]
-}
-
-export interface FiguresPart {
-  tiles: Tiles
-  /** null: there was no request yet. */
-  chart: Chart | null
-  /** Grouped by cause, newest first. */
-  errors: ShownErrors[]
-}
 
 const SHOWN_AT_MOST = 16
 const SHOWN_OF_MANY = 9

@@ -1,47 +1,25 @@
 /** `/dashboard` for users who see only their own keys: their use, their keys, and what the pool has left. */
-import { OwnOverviewPage } from '../../views/overview/own.tsx'
+import { type OwnOverview, OwnOverviewPage, type OwnRange, type PoolLeft } from '../../views/overview/own.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { reply } from '../http/reply.tsx'
 import { viewerZone } from '../http/viewer-clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { localDate } from '../lib/zoned-days.ts'
-import { type ApiKey, shownKey } from '../model/keys/api-key-view.ts'
+import { shownKey } from '../model/keys/api-key-view.ts'
 import { listKeys, type StoredKey } from '../model/keys/api-keys.ts'
-import { type KeyState, keyState } from '../model/keys/key-list.ts'
+import { keyState } from '../model/keys/key-list.ts'
 import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { remainingPercent } from '../model/overview/pool-usage.ts'
-import type { ReportBars } from '../model/reports/report-bars.ts'
-import { type Report, ReportQuery } from '../model/reports/reports.ts'
+import { ReportQuery } from '../model/reports/reports.ts'
 import type { ViewScope } from '../model/users/view-scope.ts'
 import { canChangeKeys } from './key-pages.ts'
 import { toReader } from './reader-for-caller.ts'
 import { getHiddenFields } from './requests.ts'
 
-export const OWN_RANGES = ['today', '7d', '30d'] as const
-export type OwnRange = (typeof OWN_RANGES)[number]
+export const OWN_RANGES = ['today', '7d', '30d'] as const satisfies readonly OwnRange[]
 
 const DAYS: Record<OwnRange, number> = { today: 1, '7d': 7, '30d': 30 }
-
-export interface OwnOverview {
-  generatedAt: string
-  range: OwnRange
-  timezone: string
-  summary: Report['summary']
-  comparison: Report['comparison']
-  chart: ReportBars
-  keys: (ApiKey & { state: KeyState })[]
-  /** What the pool has left in each window, in percent; null: hidden, or no usage is known. */
-  pool: PoolLeft[] | null
-  canCreate: boolean
-}
-
-export interface PoolLeft {
-  window: '5h' | '7d' | 'monthly'
-  remainingPercent: number
-  /** ISO 8601 */
-  resetAt: string | null
-}
 
 export const showOwnOverview = async (c: Ctx, scope: ViewScope, range: OwnRange) => {
   const now = c.env.clock.now()

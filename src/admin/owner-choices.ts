@@ -1,8 +1,9 @@
 /** The users that a key or an account can belong to, for selection lists. */
+
+import type { Choice } from '../../views/ui/select.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { listPeople } from '../model/users/people.ts'
 import { holds } from '../model/users/permissions.ts'
-import type { Choice } from './account-choices.ts'
 
 /** Active users, the signed-in one first. Empty for callers who may not give keys to others. */
 export const ownerChoices = (c: Ctx): Choice[] => {

@@ -1,6 +1,6 @@
 /** `/search`: results of the command palette: pages, accounts, keys, users, settings, requests and actions. */
 import { z } from 'zod'
-import { PalettePage, PaletteResults } from '../../views/palette.tsx'
+import { type Hit, type Palette, PalettePage, PaletteResults } from '../../views/palette.tsx'
 import { getScope } from '../auth/view-scope.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { signedIn } from '../http/gates.ts'
@@ -15,18 +15,6 @@ import { holds, type Permission } from '../model/users/permissions.ts'
 import { accountChoices } from './account-choices.ts'
 import { TABS } from './settings-frame.ts'
 import { settingsFor } from './settings-pages.ts'
-
-export interface Palette {
-  q: string
-  found: Hit[]
-}
-
-export interface Hit {
-  /** "Account", "Setting" */
-  kind: string
-  label: string
-  href: string
-}
 
 const PaletteQuery = z.object({ q: z.string().trim().max(200).default('') })
 

@@ -1,34 +1,15 @@
 /** The planned starts of five-hour windows, for the card on the reports. */
+
+import type { PlannerCard } from '../../views/reports/planner.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { iso } from '../lib/iso.ts'
-import { type Decision, listDecisions } from '../model/planner/decisions.ts'
+import { listDecisions } from '../model/planner/decisions.ts'
 import { ENOUGH_DAYS, HISTORY_MS } from '../model/planner/demand.ts'
 import { clockTime } from '../model/planner/starts.ts'
 import { firstArrival } from '../model/replay/request-units.ts'
 import { holds, mayWrite } from '../model/users/permissions.ts'
-import type { Settings } from '../settings/schema.ts'
 import { accountChoices } from './account-choices.ts'
-
-export interface PlannerCard {
-  mode: Settings['plannerMode']
-  zone: string
-  /** Days of requests in the log, at most 28, and how many a plan needs. */
-  coveredDays: number
-  neededDays: number
-  decisions: PlannedStart[]
-  isEditable: boolean
-}
-
-interface PlannedStart {
-  id: string
-  accountName: string | null
-  /** ISO 8601, and in the clock of the planner. */
-  scheduledAt: string
-  clock: string
-  reason: string | null
-  status: Decision['status']
-}
 
 const MAX_ROWS = 6
 

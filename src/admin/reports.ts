@@ -1,6 +1,6 @@
 /** `/reports` and `/api/reports`: usage by day, model, account and key, as a page, JSON or CSV. */
 import { z } from 'zod'
-import { ReportPage } from '../../views/reports/page.tsx'
+import { type Preset, ReportPage, type ReportView } from '../../views/reports/page.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requiresOwn } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -13,11 +13,11 @@ import { iso } from '../lib/iso.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import { isZone, localDate } from '../lib/zoned-days.ts'
 import { filled } from '../model/form-query.ts'
-import { ChartQuery, type ReportBars } from '../model/reports/report-bars.ts'
+import { ChartQuery } from '../model/reports/report-bars.ts'
 import type { CsvPage } from '../model/reports/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports/reports.ts'
-import { getOptions, type Logs } from './logs-page.ts'
-import { type PlannerCard, plannerCard } from './planner-card.ts'
+import { getOptions } from './logs-page.ts'
+import { plannerCard } from './planner-card.ts'
 import { toReader } from './reader-for-caller.ts'
 import { getHiddenFields, requireVisibility } from './requests.ts'
 
@@ -68,8 +68,7 @@ const getCsv = async (c: Ctx, asked: ReportQuery): Promise<ReadableStream<Uint8A
   })
 }
 
-const PRESETS = ['today', '7d', '30d', '90d', 'month'] as const
-export type Preset = (typeof PRESETS)[number]
+const PRESETS = ['today', '7d', '30d', '90d', 'month'] as const satisfies readonly Preset[]
 
 const PageQuery = ReportQuery.extend({
   range: filled(z.enum(PRESETS, { error: `choose ${PRESETS.slice(0, -1).join(', ')} or ${PRESETS.at(-1)}` })).describe(
@@ -78,25 +77,6 @@ const PageQuery = ReportQuery.extend({
   ...ChartQuery.shape,
 })
 type PageQuery = z.output<typeof PageQuery>
-
-export interface ReportView extends Report {
-  generatedAt: string
-  /** null: dates were chosen individually. */
-  range: Preset | null
-  chart: ReportBars
-  /** false: this user sees only their own keys. */
-  showsAccounts: boolean
-  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'source_id' | 'model' | 'client'>
-  /** This page's query without empty parameters, for its links to change. */
-  params: [name: string, value: string][]
-  /** An unknown zone in the URL. */
-  unknownZone: string | null
-  options: Logs['options']
-  /** null: hidden from the user. */
-  planner: PlannerCard | null
-  /** The same report as files. */
-  links: { csv: string; json: string }
-}
 
 /** `GET /reports`. Throws `validation_error`, and `permission_required` for keys. */
 export const showReports = createHandlers(requiresOwn('dashboard:read'), query(PageQuery), async (c) => {

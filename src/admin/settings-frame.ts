@@ -1,4 +1,6 @@
 /** The frame of every settings page: visible tabs, and how many settings differ from their defaults. */
+import type { Frame, TabId } from '../../views/settings/frame.tsx'
+import type { ShownField, ShownSettings } from '../../views/settings/section.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { listPools } from '../model/egress/endpoints.ts'
 import { holds, mayWrite, type Permission } from '../model/users/permissions.ts'
@@ -26,17 +28,6 @@ export const TABS = [
   { id: 'audit', path: '/audit', label: 'Audit log', needs: 'audit:read' },
   { id: 'about', path: '/settings/about', label: 'About', needs: 'dashboard:read' },
 ] as const satisfies readonly Tab[]
-export type TabId = (typeof TABS)[number]['id']
-
-export interface Frame {
-  /** null: a page outside the tabs. */
-  tab: TabId | null
-  tabs: { path: string; label: string; isCurrent: boolean }[]
-  /** How many settings differ from their default; null: the user may not see settings. */
-  changed: number | null
-  /** The search text. */
-  search: string
-}
 
 export const getFrame = (c: Ctx, tab: TabId | null, search = ''): Frame => ({
   tab,
@@ -68,20 +59,6 @@ export const TAB_OF: Record<Section, TabId> = {
   egress: 'network',
   retention: 'data',
   backups: 'data',
-}
-
-export interface ShownField extends SettingField {
-  /** The user may change it. */
-  isEditable: boolean
-}
-
-/** The settings of a page, for its forms. */
-export interface ShownSettings {
-  /** Sent back with each form, so that other users' changes are not overwritten. */
-  version: number
-  fields: ShownField[]
-  /** The section that was just saved. */
-  saved: Section | null
 }
 
 /** The settings of the tab; null: the user may not see settings. */

@@ -1,9 +1,12 @@
 /** `/settings/…`: routing, network, data and a settings search; each section is saved with `PATCH /api/settings`. */
 import { z } from 'zod'
-import { DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
-import { NetworkPage } from '../../views/settings/network.tsx'
-import { RoutingPage } from '../../views/settings/routing.tsx'
-import { SearchPage } from '../../views/settings/search.tsx'
+import type { Variable } from '../../views/settings/about.tsx'
+import { type Data, DataPage, Sizes, SizesPage } from '../../views/settings/data.tsx'
+import type { TabId } from '../../views/settings/frame.tsx'
+import { type EgressTarget, type Network, NetworkPage, type Page } from '../../views/settings/network.tsx'
+import { type Routing, RoutingPage } from '../../views/settings/routing.tsx'
+import { type Found, type Search, SearchPage } from '../../views/settings/search.tsx'
+import type { ShownField } from '../../views/settings/section.tsx'
 import { isLocal } from '../auth/caller.ts'
 import { mustConfirm } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
@@ -15,45 +18,20 @@ import { representation } from '../http/representation.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { chooseProxy, PROXY_VARIABLES } from '../lib/env-proxy.ts'
 import { iso } from '../lib/iso.ts'
-import { type FileSize, fileSize, type TableSizes } from '../model/table-sizes.ts'
+import { fileSize, type TableSizes } from '../model/table-sizes.ts'
 import { holds, type Permission } from '../model/users/permissions.ts'
-import { getVariables, type Variable } from './about.ts'
+import { getVariables } from './about.ts'
 import { getBackups, mayDownload } from './backups.ts'
-import { type EgressPage, getEgressPage } from './egress.ts'
+import { getEgressPage } from './egress.ts'
 import { getFirewall } from './firewall.ts'
 import { getFormFeedback } from './form-feedback.ts'
 import { toReader } from './reader-for-caller.ts'
-import {
-  type Frame,
-  getFrame,
-  getTab,
-  type ShownField,
-  type ShownSettings,
-  settingsOfTab,
-  shownFields,
-  TAB_OF,
-  type TabId,
-} from './settings-frame.ts'
+import { getFrame, getTab, settingsOfTab, shownFields, TAB_OF } from './settings-frame.ts'
 import { STICKY_PAGE } from './sticky-sessions.ts'
-
-/** Common to all settings pages. */
-interface Page {
-  frame: Frame
-  /** ISO 8601: when the page was made. */
-  now: string
-  done: string | null
-  problem: string | null
-}
 
 const getPage = (c: Ctx, tab: TabId): Page => {
   const { done, problem } = getFormFeedback(c)
   return { frame: getFrame(c, tab), now: iso(c.env.clock.now()), done, problem }
-}
-
-export interface Routing extends Page {
-  settings: ShownSettings | null
-  /** The page of the sticky sessions; null: hidden from the user. */
-  sessions: string | null
 }
 
 export const showRouting = createHandlers(requires('dashboard:read'), (c) => {
@@ -64,33 +42,6 @@ export const showRouting = createHandlers(requires('dashboard:read'), (c) => {
   }
   return reply(c, value, RoutingPage)
 })
-
-export interface Network extends Page {
-  firewall: ReturnType<typeof getFirewall>
-  /** The user may change the list. */
-  isGuard: boolean
-  /**
-   * While the list is empty, for users who may change it: addresses that used the proxy in the last day, most requests
-   * first.
-   */
-  callers: string[]
-  /** How Sluice sees this request; null, like the next two, when hidden from the user. */
-  seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
-  proxies: Variable[] | null
-  egress: { targets: EgressTarget[]; variables: Variable[] } | null
-  settings: ShownSettings | null
-  /** The proxies of accounts; null: hidden from the user. */
-  accountProxies: EgressPage | null
-}
-
-export interface EgressTarget {
-  /** Scheme and host. */
-  origin: string
-  /** null: a direct call. */
-  variable: string | null
-  /** The variable is unusable. */
-  why: string | null
-}
 
 /** Addresses of clients and proxies are only for operators. */
 export const showNetwork = createHandlers(requires('dashboard:read'), async (c) => {
@@ -146,17 +97,6 @@ const getTargets = ({ env: { env } }: Ctx): EgressTarget[] => {
   })
 }
 
-export interface Data extends Page {
-  settings: ShownSettings | null
-  file: FileSize
-  /** null: hidden from the user. */
-  backups: Awaited<ReturnType<typeof getBackups>>['backups'] | null
-  /** What a download requires: `confirm` means a confirmation first; null: hidden from the user. */
-  download: 'ready' | 'confirm' | null
-  /** Whether the user may see table sizes. */
-  hasSizes: boolean
-}
-
 export const showData = createHandlers(requires('dashboard:read'), async (c) => {
   const { principal } = c.var
   const value: Data = {
@@ -175,23 +115,6 @@ export const showTableSizes = createHandlers(requires('ops:write'), async (c) =>
   const sizes: TableSizes = await toReader(c).tableSizes()
   return reply(c, sizes, representation(c) === 'page' ? SizesPage : Sizes)
 })
-
-export interface Found {
-  /** Link to the place on its tab. */
-  href: string
-  tab: string
-  label: string
-  help: string
-  /** null: not a setting. */
-  field: ShownField | null
-}
-
-export interface Search {
-  frame: Frame
-  /** Only settings that differ from their default. */
-  isChangedOnly: boolean
-  found: Found[]
-}
 
 const SearchQuery = z.object({ q: z.string().trim().max(100).default(''), changed: z.literal('1').optional() })
 

@@ -1,5 +1,10 @@
 /** `/settings/routing/sessions`: which account each conversation stays on, with filters in the URL. */
-import { StickyPageView } from '../../views/settings/sessions.tsx'
+import {
+  type StickyPage,
+  StickyPageView,
+  type StickySessionsPage,
+  type StickySort,
+} from '../../views/settings/sessions.tsx'
 import type { Ctx } from '../boot/bindings.ts'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
@@ -9,32 +14,11 @@ import { reply } from '../http/reply.tsx'
 import { FEEDBACK_PARAMETERS } from '../http/return-path.ts'
 import { unknownParameters } from '../http/unknown-parameters.ts'
 import { iso } from '../lib/iso.ts'
-import type { STICKY_SORTS } from '../model/sticky/sticky-sessions.ts'
 import { mayWrite } from '../model/users/permissions.ts'
-import { accountChoices, type Choice } from './account-choices.ts'
+import { accountChoices } from './account-choices.ts'
 import { getFormFeedback } from './form-feedback.ts'
-import { type Frame, getFrame } from './settings-frame.ts'
-import { getStickyPage, STICKY_PAGE, type StickyPage, StickyQuery } from './sticky-sessions.ts'
-
-type Sort = (typeof STICKY_SORTS)[number]
-
-export interface StickySessionsPage extends StickyPage {
-  frame: Frame
-  /** ISO 8601: when the page was made. */
-  now: string
-  done: string | null
-  problem: string | null
-  asked: StickyQuery
-  accounts: Choice[]
-  mayWrite: boolean
-  maxAgeDays: number
-  links: {
-    clear: string | null
-    newer: string | null
-    older: string | null
-    sorts: Record<Exclude<Sort, 'created_at'>, string>
-  }
-}
+import { getFrame } from './settings-frame.ts'
+import { getStickyPage, STICKY_PAGE, StickyQuery } from './sticky-sessions.ts'
 
 /** Shorter pages. */
 const PageQuery = StickyQuery.extend({ limit: StickyQuery.shape.limit.unwrap().default(50) })
@@ -65,7 +49,7 @@ const getLinks = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySe
   const link = (drop: readonly string[], add: Record<string, string> = {}) =>
     linkFrom(c, STICKY_PAGE, { drop: [...dropped, ...drop], add })
   const at = (offset: number) => link([], offset > 0 ? { offset: String(offset) } : {})
-  const sortBy = (sort: Sort) => {
+  const sortBy = (sort: StickySort) => {
     const isReversed = asked.sortBy === sort && asked.sortDir === FIRST_DIRECTION[sort]
     const sortDir = isReversed ? (FIRST_DIRECTION[sort] === 'asc' ? 'desc' : 'asc') : FIRST_DIRECTION[sort]
     return link(['sortBy', 'sortDir'], { sortBy: sort, sortDir })
@@ -78,7 +62,7 @@ const getLinks = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySe
   }
 }
 
-const FIRST_DIRECTION: Record<Sort, 'asc' | 'desc'> = {
+const FIRST_DIRECTION: Record<StickySort, 'asc' | 'desc'> = {
   updated_at: 'desc',
   created_at: 'desc',
   account: 'asc',

@@ -1,5 +1,6 @@
 /** `/api/sticky-sessions` and releasing an account: which account a conversation stays on. */
 import { z } from 'zod'
+import type { StickyPage } from '../../views/settings/sessions.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -46,30 +47,6 @@ export const StickyQuery = z.object({
   limit: z.coerce.number().int().min(1).max(500).default(100).describe('Rows per page.'),
 })
 export type StickyQuery = z.output<typeof StickyQuery>
-
-export interface StickyEntry {
-  /** The first 16 hex digits of the hash. */
-  key: string
-  /** Session ids are not stored. */
-  displayName: null
-  kind: (typeof STICKY_KINDS)[number]
-  accountId: string
-  accountName: string
-  /** Not stored. */
-  createdAt: null
-  /** ISO 8601, like the next. */
-  updatedAt: string
-  expiresAt: string
-  isStale: boolean
-}
-
-export interface StickyPage {
-  entries: StickyEntry[]
-  /** Expired sessions of any kind; the name is that of existing clients. */
-  stalePromptCacheCount: number
-  total: number
-  hasMore: boolean
-}
 
 export const listStickySessions = createHandlers(requires('ops:write'), query(StickyQuery), async (c) =>
   c.json(await getStickyPage(c, c.req.valid('query'))),

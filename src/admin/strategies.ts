@@ -1,15 +1,12 @@
 /** `/reports/strategies` and its API: what each routing strategy would have done with the logged requests. */
 import { z } from 'zod'
-import { StrategiesPage } from '../../views/reports/strategies.tsx'
+import { StrategiesPage, type StrategiesView } from '../../views/reports/strategies.tsx'
 import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { iso } from '../lib/iso.ts'
 import { mayWrite } from '../model/users/permissions.ts'
-import type { StrategyReport } from '../proxy/replay/compare-strategies.ts'
-import type { Settings } from '../settings/schema.ts'
-import type { ReplayState } from '../threads/replayer.ts'
 import { getFormFeedback } from './form-feedback.ts'
 
 const Asked = z.object({
@@ -25,21 +22,6 @@ export const compareStrategies = createHandlers(requires('dashboard:read'), quer
 })
 
 const PageQuery = Asked.extend({ run: z.literal('1').optional().describe('Starts the replay.') })
-
-export interface StrategiesView {
-  generatedAt: string
-  asked: z.output<typeof Asked>
-  /** null: it was not started. */
-  state: ReplayState<'strategies'> | null
-  strategy: Settings['routingStrategy']
-  /** The user may choose the strategy. */
-  isEditable: boolean
-  version: number
-  done: string | null
-  problem: string | null
-}
-
-export type { StrategyReport }
 
 /** The page shows the progress and polls until the result is there. Throws `busy` while too many replays wait. */
 export const showStrategies = createHandlers(requires('dashboard:read'), query(PageQuery), (c) => {

@@ -1,17 +1,7 @@
 /** A JSON Schema as table rows: what to send, its type, and what it means. */
-import type { JsonSchema } from './json-schema.ts'
 
-export interface Field {
-  /** For a field in a list of objects: `limits[].maxValue`. */
-  name: string
-  /** `string ≤ 128`, `"a" | "b" | null`, `integer 1…200`. */
-  type: string
-  isRequired: boolean
-  /** Text with code between backticks. */
-  meaning: string
-  /** As JSON; null: none. */
-  preset: string | null
-}
+import type { Field } from '../../views/docs/operation.tsx'
+import type { JsonSchema } from './json-schema.ts'
 
 /** The fields of an object, each followed by its nested fields. */
 export const getFields = (object: JsonSchema, prefix = ''): Field[] =>

@@ -1,12 +1,12 @@
 /** The OpenAPI 3.1 document, generated from the operations. */
 
+import type { Refusal } from '../../views/docs/text.tsx'
 import { VERSION } from '../boot/version.ts'
 import { CODES } from '../errors.ts'
 import { getExample } from './examples.ts'
 import { GROUPS } from './groups.ts'
 import type { JsonSchema } from './json-schema.ts'
 import type { Operation, Parameter } from './operations.ts'
-import type { Refusal } from './refusals.ts'
 
 /** The server address is relative, so the document is valid wherever it is fetched. */
 export const openApi = (operations: readonly Operation[]) => {

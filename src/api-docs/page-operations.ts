@@ -1,43 +1,13 @@
 /** The operations as shown on the page: grouped, aliases merged. */
+import type { Field, Name, RefusalKind, ShownOperation } from '../../views/docs/operation.tsx'
+import type { SharedErrors, ShownGroup } from '../../views/docs/page.tsx'
 import { CODES } from '../errors.ts'
 import { accessSentence } from './access-text.ts'
 import { getCurl } from './examples.ts'
-import { type Field, getField, getFields } from './fields.ts'
+import { getField, getFields } from './fields.ts'
 import { GROUPS } from './groups.ts'
 import type { Operation } from './operations.ts'
-import { KINDS, type Kind, type Refusal, refusalsOfKind } from './refusals.ts'
-
-export interface ShownGroup {
-  id: string
-  title: string
-  about: string
-  operations: ShownOperation[]
-}
-
-interface Name {
-  method: string
-  path: string
-}
-
-export interface ShownOperation {
-  id: string
-  names: Name[]
-  does: string
-  answer: string | null
-  status: number | null
-  who: string
-  /** How it treats the restricted pool's header; null: not a model route. */
-  capability: Operation['capability']
-  auditEvent: string | null
-  path: Field[]
-  query: Field[]
-  body: Field[]
-  /** Describes a body without fields. */
-  document: string | null
-  kinds: Kind[]
-  refusals: Refusal[]
-  curl: string | null
-}
+import { KINDS, refusalsOfKind } from './refusals.ts'
 
 interface Found {
   total: number
@@ -127,13 +97,7 @@ const getText = ({ names, does, answer, who, auditEvent, path, query, body, refu
     ...refusals.flatMap(({ codes }) => codes),
   ].join(' ')
 
-interface SharedErrors {
-  id: Kind
-  title: string
-  refusals: Refusal[]
-}
-
-export const SHARED_ERRORS: readonly SharedErrors[] = (Object.keys(KINDS) as Kind[]).map((id) => ({
+export const SHARED_ERRORS: readonly SharedErrors[] = (Object.keys(KINDS) as RefusalKind[]).map((id) => ({
   id,
   title: KINDS[id].title,
   refusals: refusalsOfKind(id),

@@ -1,17 +1,12 @@
 /** The errors a route can return, from its gates, input and description. */
+
+import type { RefusalKind } from '../../views/docs/operation.tsx'
+import type { Refusal } from '../../views/docs/text.tsx'
 import { CODES, type Code } from '../errors.ts'
 import type { AccessRule } from '../http/gates.ts'
 import { isModelPath } from '../http/model-path.ts'
 import type { RouteRow } from '../http/route-table.ts'
 import type { Words } from './words/words.ts'
-
-export interface Refusal {
-  status: number
-  codes: readonly Code[]
-}
-
-/** Errors shared by many routes because of the same check. */
-export type Kind = keyof typeof KINDS
 
 const NOBODY = [
   'authentication_required',
@@ -22,6 +17,7 @@ const NOBODY = [
   'account_disabled',
 ] as const satisfies readonly Code[]
 
+/** Errors shared by many routes because of the same check. */
 export const KINDS = {
   session: { title: 'Not signed in', codes: [...NOBODY, 'totp_enrollment_required'] },
   account: { title: 'Not signed in as a user', codes: [...NOBODY, 'user_account_required'] },
@@ -69,7 +65,7 @@ export const KINDS = {
 } as const satisfies Record<string, { title: string; codes: readonly Code[] }>
 
 export interface Refusals {
-  kinds: Kind[]
+  kinds: RefusalKind[]
   /** Errors of this route only, with the status if unusual. */
   own: Refusal[]
   /** All errors, sorted by status. */
@@ -90,16 +86,16 @@ type Pair = readonly [code: Code, status: number]
 const withStatus = (code: Code | Pair): Pair => (typeof code === 'string' ? [code, CODES[code][0]] : code)
 
 /** The errors of a kind. */
-export const refusalsOfKind = (kind: Kind): Refusal[] => byStatus(KINDS[kind].codes.map(withStatus))
+export const refusalsOfKind = (kind: RefusalKind): Refusal[] => byStatus(KINDS[kind].codes.map(withStatus))
 
 const byStatus = (pairs: readonly Pair[]): Refusal[] =>
   [...Map.groupBy(pairs, ([, status]) => status)]
     .map(([status, some]) => ({ status, codes: [...new Set(some.map(([code]) => code))] }))
     .toSorted((a, b) => a.status - b.status)
 
-const getKinds = (row: RouteRow, words: Words): Kind[] => {
+const getKinds = (row: RouteRow, words: Words): RefusalKind[] => {
   const reads = (where: 'body' | 'query') => row.inputs.some((input) => input.in === where)
-  const kinds: Record<Kind, boolean> = {
+  const kinds: Record<RefusalKind, boolean> = {
     client: row.access.some(({ access }) => access === 'client-key'),
     capability: row.capability === 'refuse',
     session: row.access.some(({ access }) => isForPeople(access)),
@@ -110,7 +106,7 @@ const getKinds = (row: RouteRow, words: Words): Kind[] => {
     query: reads('query'),
     turn: words.isTurn === true,
   }
-  return (Object.keys(kinds) as Kind[]).filter((kind) => kinds[kind]) // as: Object.keys loses the literal types
+  return (Object.keys(kinds) as RefusalKind[]).filter((kind) => kinds[kind]) // as: Object.keys loses the literal types
 }
 
 const isForPeople = (access: AccessRule['access']): boolean => access !== 'client-key' && access !== 'open'

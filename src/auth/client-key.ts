@@ -2,10 +2,10 @@
  * Authenticates clients of proxy routes: with an API key, or without where none is required (spec §5 Proxy routes, §1
  * Restricted capability).
  */
-import { AppError } from '../errors.ts'
+import { AppError, type Rejection } from '../errors.ts'
 import { anyContains, type Cidr } from '../lib/cidr.ts'
 import type { KeyPolicy, KeyRing } from '../model/keys/key-ring.ts'
-import { keyStart, type Rejection } from '../model/log/rejections.ts'
+import { keyStart } from '../model/log/rejections.ts'
 
 export interface Client {
   /** Null: no key was required, and no known key was sent. */

@@ -1,6 +1,7 @@
 /** `sluice replay`: what each routing strategy would have done with the logged requests. */
 import { systemClock } from '../lib/clock.ts'
-import { compareStrategies, type StrategyReport } from '../proxy/replay/compare-strategies.ts'
+import type { StrategyReport } from '../model/replay/strategy-report.ts'
+import { compareStrategies } from '../proxy/replay/compare-strategies.ts'
 import { printJson, type Run, UsageError, withFolder, yieldToTurns } from './command.ts'
 import { table } from './table.ts'
 

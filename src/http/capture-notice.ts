@@ -1,16 +1,10 @@
 /** What every page says while a capture runs. Guests do not see it: they send no requests. */
+
+import type { CaptureNotice } from '../../views/capture-line.tsx'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
-
-export interface CaptureNotice {
-  running: number
-  /** ISO 8601: when the last one ends. */
-  endsAt: string
-  /** The user may open the list. */
-  hasLink: boolean
-}
 
 /** null: no capture runs, or the user is not signed in. */
 export const getCaptureNotice = (c: Ctx): CaptureNotice | null => {

@@ -3,8 +3,14 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
-import { AppError, type Code, openAiError, openAiErrorHeaders } from '../errors.ts'
-import type { Rejection, RejectionReason } from '../model/log/rejections.ts'
+import {
+  AppError,
+  type Code,
+  openAiError,
+  openAiErrorHeaders,
+  type Rejection,
+  type RejectionReason,
+} from '../errors.ts'
 import { holds } from '../model/users/permissions.ts'
 import { getDatabaseProblem, isNotAFolderError } from '../ops/database-problem.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'

@@ -1,19 +1,11 @@
 /** What the footer of every page says about the server. */
+
+import type { Service } from '../../views/footer.tsx'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { iso } from '../lib/iso.ts'
-import { type ServiceLevel, serviceLevelNow } from '../model/overview/service-level.ts'
+import { serviceLevelNow } from '../model/overview/service-level.ts'
 import { holds } from '../model/users/permissions.ts'
-
-export interface Service {
-  level: ServiceLevel
-  /** A `routingStrategy` of the settings. */
-  strategy: string
-  /** ISO 8601; null: usage was never read. */
-  usageAt: string | null
-  /** ISO 8601: when this was read. */
-  now: string
-}
 
 /** null: an error came before any gate, or it is hidden from this user. */
 export const serviceFor = (c: Ctx): Service | null => {

@@ -1,8 +1,8 @@
 /** Current values for a scrape: accounts, requests, sockets, bodies, the ledger, and the process. */
 import { ACCOUNT_STATUSES } from '../../db/schema/accounts.ts'
 import { VERSION } from '../boot/version.ts'
+import type { RejectionReason } from '../errors.ts'
 import { usedNow } from '../model/accounts/usage-windows.ts'
-import type { RejectionReason } from '../model/log/rejections.ts'
 import type { Pool } from '../proxy/pool/pool.ts'
 import type { Family, Sample } from './prometheus.ts'
 

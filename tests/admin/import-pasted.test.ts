@@ -3,7 +3,7 @@
  * rejected.
  */
 import { describe, expect, test } from 'bun:test'
-import type { ImportValue } from '../../src/admin/account-import.ts'
+import type { ImportValue } from '../../views/accounts/new-import.tsx'
 import { testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 

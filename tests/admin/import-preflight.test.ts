@@ -1,6 +1,6 @@
 /** The import preview: the result of each file, the selection, and that nothing is written before the import. */
 import { describe, expect, test } from 'bun:test'
-import type { ImportValue } from '../../src/admin/account-import.ts'
+import type { ImportValue } from '../../views/accounts/new-import.tsx'
 import { type TestApp, testApp } from '../support/app.ts'
 import { people, problem, type TestUser } from '../support/people.ts'
 import { AUTH_CLAIM, decodeJwt, unsignedJwt } from '../support/upstream/tokens.ts'

@@ -1,6 +1,6 @@
 /** The command palette finds exactly what its visitor can open. */
 import { expect, test } from 'bun:test'
-import type { Palette } from '../../src/admin/palette.ts'
+import type { Palette } from '../../views/palette.tsx'
 import { sharedHouse } from '../support/house.ts'
 import type { Browser } from '../support/people.ts'
 

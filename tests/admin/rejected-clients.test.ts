@@ -1,8 +1,8 @@
 /** Rejected clients in the log, the API, the overview and the metrics. */
 import { describe, expect, test } from 'bun:test'
-import type { Logs } from '../../src/admin/logs-page.ts'
-import type { Overview } from '../../src/admin/overview.ts'
 import type { RejectedPage } from '../../src/model/log/rejected-clients.ts'
+import type { Logs } from '../../views/logs/page.tsx'
+import type { Overview } from '../../views/overview.tsx'
 import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Browser, people, problem } from '../support/people.ts'
 

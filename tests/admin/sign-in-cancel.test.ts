@@ -1,6 +1,6 @@
 /** Cancelling a pending sign-in: it can't be completed, polling stops, and the port is released. */
 import { describe, expect, test } from 'bun:test'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
+import type { SignInValue } from '../../views/accounts/new-frame.tsx'
 import { type Browser, problem } from '../support/people.ts'
 import { signInWorld } from '../support/sign-ins.ts'
 

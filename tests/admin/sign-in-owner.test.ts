@@ -1,6 +1,6 @@
 /** A sign-in belongs to the user who began it: others can't see, finish or cancel it. */
 import { expect, test } from 'bun:test'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
+import type { SignInValue } from '../../views/accounts/new-frame.tsx'
 import { problem } from '../support/people.ts'
 import { signInWorld } from '../support/sign-ins.ts'
 

@@ -3,9 +3,9 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit, onChange } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
-import type { StickyPage } from '../../src/admin/sticky-sessions.ts'
 import { stickyKey } from '../../src/model/sticky/session-key.ts'
 import { sha256, threadHash } from '../../src/proxy/pool/affinity.ts'
+import type { StickyPage } from '../../views/settings/sessions.tsx'
 import {
   advanceClockDuring,
   codexBody,

@@ -1,7 +1,7 @@
 /** How many accounts a request tries, what is remembered about them, and what counts against an account. */
 import { describe, expect, test } from 'bun:test'
 import { PINNED_CLIENT_VERSION } from '../../src/model/catalog/client-version.ts'
-import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
+import type { Considered } from '../../src/model/log/skip-reasons.ts'
 import { fetchCatalogs, store } from '../spec/catalog.ts'
 import { codexBody, expectNothingLeft, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { type Fault, faults, modelNotSupported } from '../support/upstream/faults.ts'

@@ -1,8 +1,8 @@
 /** A model that every account has rejected: one more attempt, but never on an account that is not available. */
 import { describe, expect, test } from 'bun:test'
 import { HEALTHY } from '../../src/model/accounts/account-health.ts'
+import type { Considered } from '../../src/model/log/skip-reasons.ts'
 import { select } from '../../src/proxy/pool/select.ts'
-import type { Considered } from '../../src/proxy/pool/selection-needs.ts'
 import { aContext, anAccount, limited, NOW, needs, used } from './candidates.ts'
 
 const MODEL = 'gpt-x'

@@ -1,6 +1,6 @@
 /** Upstream sign-ins in process: an app with its own callback port, and the stand-in's users. */
 import { afterEach } from 'bun:test'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
+import type { SignInValue } from '../../views/accounts/new-frame.tsx'
 import { type TestApp, type TestOptions, testApp } from './app.ts'
 import { freePort } from './free-port.ts'
 import { people } from './people.ts'

@@ -1,10 +1,18 @@
 /** The Browser tab: a link to ChatGPT that is ready to use, and a field for the URL if the browser does not come back. */
 import type { FC } from 'hono/jsx'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Field } from '../ui/form.tsx'
 import { Ended } from './new-ended.tsx'
-import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, StepForm, Waiting } from './new-frame.tsx'
+import {
+  AddFrame,
+  AsTarget,
+  Begin,
+  Cancel,
+  type SignInProps,
+  type SignInValue,
+  StepForm,
+  Waiting,
+} from './new-frame.tsx'
 
 export const NewBrowser: FC<SignInProps> = ({ flow, target, pools, problem }) => {
   if (flow === null) return <Intro {...{ target, pools, problem }} />

@@ -1,9 +1,8 @@
 /** The Code tab: a code large enough to read from across the room, with a copy button and the time it has left. */
 import type { FC } from 'hono/jsx'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { CopyButton } from '../ui/button.tsx'
 import { Ended } from './new-ended.tsx'
-import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, Waiting } from './new-frame.tsx'
+import { AddFrame, AsTarget, Begin, Cancel, type SignInProps, type SignInValue, Waiting } from './new-frame.tsx'
 
 export const NewDevice: FC<SignInProps> = ({ flow, target, pools, problem }) => {
   if (flow === null) return <Intro {...{ target, pools, problem }} />

@@ -1,11 +1,10 @@
 /** How a sign-in ended: with an account, cancelled, or with an error. */
 import type { FC } from 'hono/jsx'
-import type { SignInValue } from '../../src/admin/sign-in-value.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
 import { accountPath } from './links.ts'
-import { AddFrame, Begin, Frame, getTabPath, Leave } from './new-frame.tsx'
+import { AddFrame, Begin, Frame, getTabPath, Leave, type SignInValue } from './new-frame.tsx'
 
 export const Ended: FC<{ flow: SignInValue }> = ({ flow }) =>
   flow.status === 'success' ? <Succeeded flow={flow} /> : <Failed flow={flow} />

@@ -1,11 +1,49 @@
 /** The parts shared by the pages that add an account: the region that is swapped, its tabs, its forms, and Cancel. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { KnownAccount, SignInValue } from '../../src/admin/sign-in-value.ts'
+import type { FlowRow } from '../../src/model/accounts/oauth-flows.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Problem } from '../ui/form.tsx'
 import { getOptions, Select } from '../ui/select.tsx'
 import { Countdown } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
+
+export interface KnownAccount {
+  accountId: string
+  displayName: string
+  planType: string
+}
+
+export interface SignInValue {
+  flowId: string
+  method: FlowRow['method']
+  status: FlowRow['status']
+  /** A sentence, after it failed. */
+  errorMessage: string | null
+  /** A user cancelled it here, so it is not shown as an error. */
+  isCancelled: boolean
+  /** The account to sign in again; null: the sign-in adds an account. */
+  target: KnownAccount | null
+  /** The pool of outbound proxies of a new account; null: as the settings say. */
+  egressPoolId: string | null
+  /** The result. */
+  account: KnownAccount | null
+  /** Whether it is still paused. */
+  isPaused: boolean
+  /** Where to sign in. */
+  authorizationUrl: string | null
+  /** Where the browser returns, and whether Sluice receives that itself. */
+  callbackUrl: string | null
+  callback: 'listening' | 'port_busy' | 'remote' | null
+  verificationUrl: string | null
+  userCode: string | null
+  /** The flow's id, like `flowId`. OpenAI's own id is never sent out: with the code it would give access to the account. */
+  deviceAuthId: string | null
+  intervalSeconds: number | null
+  expiresInSeconds: number
+  /** ISO 8601, both. */
+  expiresAt: string
+  generatedAt: string
+}
 
 const REGION = 'new-account'
 

@@ -1,7 +1,6 @@
 /** The File tab: import a file or pasted text. One clean file is imported right away; otherwise a preview comes first. */
 import type { FC } from 'hono/jsx'
-import type { ImportValue, PreflightFile } from '../../src/admin/account-import.ts'
-import type { Verdict } from '../../src/model/accounts/import-preflight.ts'
+import type { ImportOutcome, PreflightEntry, Verdict } from '../../src/model/accounts/import-preflight.ts'
 import { Badge, type Tone } from '../ui/badge.tsx'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
@@ -9,6 +8,32 @@ import { Since, Until } from '../ui/time.tsx'
 import { planName } from './availability.tsx'
 import { accountPath } from './links.ts'
 import { AddFrame, Frame, getTabPath, Leave, StepForm } from './new-frame.tsx'
+
+export interface ImportValue {
+  preflightId: string
+  /** ISO 8601: until when the files are kept. */
+  expiresAt: string
+  generatedAt: string
+  files: PreflightFile[]
+  /** The result; null until imported. */
+  accounts: readonly ImportOutcome[] | null
+}
+
+export interface PreflightFile {
+  id: string
+  file: string
+  verdict: Verdict
+  reason: string | null
+  /** Whether importing it would change anything. */
+  isWorthwhile: boolean
+  email: string | null
+  planType: string | null
+  workspaceLabel: string | null
+  /** ISO 8601: when its tokens were refreshed, according to the file or the tokens. */
+  lastRefreshAt: string | null
+  /** The account whose tokens it would replace. */
+  existing: PreflightEntry['existing']
+}
 
 interface ImportProps {
   /** Null: no files sent yet. */

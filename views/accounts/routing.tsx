@@ -1,12 +1,24 @@
 /** How routing treats this account: its policy and name, the restricted pool, and what else decides. */
 import type { FC } from 'hono/jsx'
-import type { RouteView } from '../../src/admin/egress.ts'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Fact } from '../ui/fact.tsx'
 import { Action, Check, Field, Form } from '../ui/form.tsx'
 import { getOptions, Select, withChosenOption } from '../ui/select.tsx'
+
+export interface RouteView {
+  /** Pools to choose from. */
+  pools: { id: string; name: string }[]
+  /** The account's own pool; null: the default. */
+  chosen: string | null
+  isByEnvironment: boolean
+  poolName: string | null
+  endpointName: string | null
+  exitAddress: string | null
+  /** Why it cannot connect; null: it can. */
+  problem: string | null
+}
 
 export interface RoutingProps {
   strategy: string

@@ -1,13 +1,21 @@
 /** `/accounts/simulator`: which account a request would use now, decided by the function that routes requests. */
 import type { FC } from 'hono/jsx'
-import type { ExplainView } from '../../src/admin/explain.ts'
 import type { CandidateView, Explanation } from '../../src/model/log/explain.ts'
 import { Candidates, resetsLater } from '../logs/candidates.tsx'
+import type { Logs } from '../logs/page.tsx'
 import { STRATEGY_NAMES } from '../logs/words.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { Filter, FilterActions, getOptions } from '../ui/select.tsx'
 import { Moment } from '../ui/time.tsx'
 import { SIMULATOR } from './links.ts'
+
+export interface ExplainView {
+  generatedAt: string
+  asked: { model: string; key: string }
+  options: Logs['options']
+  /** null: the form was not submitted yet. */
+  explanation: Explanation | null
+}
 
 export const SimulatorPage: FC<ExplainView> = ({ asked, options, explanation, generatedAt }) => (
   <div class="page" data-now={generatedAt}>

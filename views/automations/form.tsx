@@ -1,19 +1,67 @@
 /** Creating and editing an automation, and its runs. */
 import type { FC } from 'hono/jsx'
-import type {
-  AutomationChoices,
-  AutomationDraft,
-  NewAutomationForm,
-  OneAutomation,
-} from '../../src/admin/automation-pages.ts'
-import { SettingsFrame } from '../settings/frame.tsx'
+import type { AutomationView, RunView } from '../../src/model/automations/view.ts'
+import { type Frame, SettingsFrame } from '../settings/frame.tsx'
 import type { Titled } from '../titles.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Check, Field, Form, Outcome } from '../ui/form.tsx'
-import { getOptions, plainOptions, Select, withChosenOption } from '../ui/select.tsx'
+import { type Choice, getOptions, plainOptions, Select, withChosenOption } from '../ui/select.tsx'
 import { RunList } from './list.tsx'
 import { AUTOMATIONS_PATH, automationPath, DAY_NAMES, KIND_NAMES, scheduleText } from './words.ts'
+
+export interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  canWrite: boolean
+}
+
+export interface Runs {
+  items: RunView[]
+  total: number
+  offset: number
+  /** The offsets of the neighbouring pages; null: there is none. */
+  newer: number | null
+  older: number | null
+}
+
+/** The options of the form. */
+export interface AutomationChoices {
+  accounts: Choice[]
+  models: Choice[]
+  efforts: readonly string[]
+  /** What `server_default` is now. */
+}
+
+/** What the form starts with. */
+export type AutomationDraft = Pick<
+  AutomationView,
+  | 'name'
+  | 'kind'
+  | 'enabled'
+  | 'includePausedAccounts'
+  | 'schedule'
+  | 'model'
+  | 'reasoningEffort'
+  | 'prompt'
+  | 'accountIds'
+>
+
+export interface NewAutomationForm extends Page {
+  draft: AutomationDraft
+  choices: AutomationChoices
+}
+
+export interface OneAutomation extends Page {
+  automation: AutomationView
+  /** Null: the user may not change it. */
+  choices: AutomationChoices | null
+  accounts: Choice[]
+  runs: Runs
+}
 
 export const NewAutomationPage: FC<NewAutomationForm> = ({ frame, now, problem, draft, choices }) => (
   <SettingsFrame frame={frame} now={now} title="Create automation">

@@ -1,6 +1,5 @@
 /** All automations with their next and last run, two to start from, and the latest runs. */
 import type { FC } from 'hono/jsx'
-import type { Automations, Runs } from '../../src/admin/automation-pages.ts'
 import type { AutomationView, RunView } from '../../src/model/automations/view.ts'
 import { SettingsFrame } from '../settings/frame.tsx'
 import { plural } from '../ui/amounts.ts'
@@ -12,7 +11,13 @@ import { LivePart } from '../ui/live.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
+import type { Page, Runs } from './form.tsx'
 import { AUTOMATIONS_PATH, automationPath, KIND_NAMES, RUN_STATES, runPath, scheduleText } from './words.ts'
+
+export interface Automations extends Page {
+  automations: AutomationView[]
+  runs: Runs
+}
 
 export const AutomationsPage: FC<Automations> = ({ frame, now, done, problem, canWrite, automations, runs }) => (
   <SettingsFrame frame={frame} now={now} title="Automations">

@@ -1,6 +1,5 @@
 /** One run of an automation: what became of each account, live. */
 import type { FC } from 'hono/jsx'
-import type { OneRun } from '../../src/admin/automation-pages.ts'
 import type { RunDetails } from '../../src/model/automations/view.ts'
 import { SettingsFrame } from '../settings/frame.tsx'
 import type { Titled } from '../titles.ts'
@@ -9,9 +8,18 @@ import { Badge } from '../ui/badge.tsx'
 import { Card } from '../ui/card.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { LivePart } from '../ui/live.tsx'
+import type { Choice } from '../ui/select.tsx'
 import { durationText, Moment, Until } from '../ui/time.tsx'
+import type { Page } from './form.tsx'
 import { RunBadge } from './list.tsx'
 import { ACCOUNT_STATES, AUTOMATIONS_PATH, automationPath, runPath } from './words.ts'
+
+export interface OneRun extends Page, RunDetails {
+  /** Names of the accounts that still exist. */
+  names: Choice[]
+  /** The user may open accounts. */
+  opensAccounts: boolean
+}
 
 export const RunPage: Titled<OneRun> = (page) => {
   const { frame, now, done, problem, run, accounts, totalAccounts, completedAccounts } = page

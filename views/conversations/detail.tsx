@@ -1,6 +1,6 @@
 /** One conversation: what it used, how its requests ended, and a line for each of them. */
 import type { FC } from 'hono/jsx'
-import type { ConversationView } from '../../src/admin/conversation-pages.ts'
+import type { ConversationDetail } from '../../src/model/conversations/conversations.ts'
 import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import type { LogStatus } from '../../src/model/log/request-log-query.ts'
 import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
@@ -17,6 +17,21 @@ import { Fact } from '../ui/fact.tsx'
 import { AgePager } from '../ui/pager.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { durationText, Moment, spanText } from '../ui/time.tsx'
+
+export interface ConversationView extends ConversationDetail {
+  /** ISO 8601: when the page was made. */
+  now: string
+  /** Newest first. */
+  requests: LogEntry[]
+  links: {
+    newest: string | null
+    older: string | null
+    /** Its requests in the log, with filters. */
+    log: string
+    /** The account it stays on; null: hidden from the user. */
+    session: string | null
+  }
+}
 
 export const ConversationPageView: Titled<ConversationView> = (conversation) => (
   <div class="page" data-now={conversation.now}>

@@ -1,7 +1,7 @@
 /** `/logs/conversations`: conversations by their last request, with what each has used. */
 import type { FC } from 'hono/jsx'
-import type { Conversations } from '../../src/admin/conversation-pages.ts'
-import type { ConversationEntry } from '../../src/model/conversations/conversations.ts'
+import type { ConversationQuery } from '../../src/model/conversations/conversation-query.ts'
+import type { ConversationEntry, ConversationPage } from '../../src/model/conversations/conversations.ts'
 import { LogTime } from '../logs/log-time.tsx'
 import { costText, countText, shortCount } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
@@ -9,6 +9,16 @@ import { AgePager } from '../ui/pager.tsx'
 import { Filter, FilterActions } from '../ui/select.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Moment, spanText } from '../ui/time.tsx'
+
+export interface Conversations extends ConversationPage {
+  /** ISO 8601: when the page was made. */
+  now: string
+  search: string
+  timeframe: ConversationQuery['timeframe'] | null
+  /** ISO 8601 */
+  since: string | null
+  links: { clear: string | null; newest: string | null; older: string | null }
+}
 
 export const ConversationsPage: FC<Conversations> = (page) => (
   <div class="page" data-now={page.now}>

@@ -1,7 +1,7 @@
 /** The API errors: the two envelopes, errors shared by many routes, and the full list. */
 import type { FC } from 'hono/jsx'
-import type { Docs } from '../../src/admin/docs.ts'
 import { Card } from '../ui/card.tsx'
+import type { Docs } from './page.tsx'
 import { Codes } from './text.tsx'
 
 export const Errors: FC<{ kinds: Docs['sharedErrors']; errors: Docs['errors'] }> = ({ kinds, errors }) => (

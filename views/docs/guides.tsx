@@ -1,9 +1,19 @@
 /** The user guides: the list of them, and each with its sections beside it. */
-
 import { raw } from 'hono/html'
 import type { FC } from 'hono/jsx'
-import type { Guide, GuideEntry } from '../../src/admin/guides.ts'
+import type { Rendered } from '../../src/lib/markdown.ts'
 import type { Titled } from '../titles.ts'
+
+export interface GuideEntry {
+  slug: string
+  title: string
+  about: string
+}
+
+export interface Guide extends Rendered {
+  slug: string
+  guides: readonly GuideEntry[]
+}
 
 export const GuidesPage: FC<{ guides: readonly GuideEntry[] }> = ({ guides }) => (
   <div class="page">

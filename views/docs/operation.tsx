@@ -1,10 +1,57 @@
 /** One operation as a fold: its name outside; access, input and answers inside. */
 import type { FC } from 'hono/jsx'
-import type { Field } from '../../src/api-docs/fields.ts'
-import type { ShownOperation } from '../../src/api-docs/page-operations.ts'
 import { Command } from '../ui/button.tsx'
 import { Fact } from '../ui/fact.tsx'
-import { Codes, Text } from './text.tsx'
+import { Codes, type Refusal, Text } from './text.tsx'
+
+/** Errors that many operations share. */
+export type RefusalKind =
+  | 'session'
+  | 'account'
+  | 'confirmation'
+  | 'client'
+  | 'capability'
+  | 'site'
+  | 'body'
+  | 'query'
+  | 'turn'
+
+export interface Name {
+  method: string
+  path: string
+}
+
+export interface ShownOperation {
+  id: string
+  names: Name[]
+  does: string
+  answer: string | null
+  status: number | null
+  who: string
+  /** How it treats the restricted pool's header; null: not a model route. */
+  capability: 'refuse' | 'narrow' | 'local' | null
+  auditEvent: string | null
+  path: Field[]
+  query: Field[]
+  body: Field[]
+  /** Describes a body without fields. */
+  document: string | null
+  kinds: RefusalKind[]
+  refusals: Refusal[]
+  curl: string | null
+}
+
+export interface Field {
+  /** For a field in a list of objects: `limits[].maxValue`. */
+  name: string
+  /** `string ≤ 128`, `"a" | "b" | null`, `integer 1…200`. */
+  type: string
+  isRequired: boolean
+  /** Text with code between backticks. */
+  meaning: string
+  /** As JSON; null: none. */
+  preset: string | null
+}
 
 interface OperationProps {
   operation: ShownOperation

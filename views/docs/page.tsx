@@ -1,11 +1,36 @@
 /** The API reference on one page: every operation folded under its path, shared errors at the end. */
 import type { FC } from 'hono/jsx'
-import type { Docs } from '../../src/admin/docs.ts'
-import type { ShownGroup } from '../../src/api-docs/page-operations.ts'
 import { Command } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Errors } from './errors.tsx'
-import { Operation } from './operation.tsx'
+import { Operation, type RefusalKind, type ShownOperation } from './operation.tsx'
+import type { Refusal } from './text.tsx'
+
+export interface ShownGroup {
+  id: string
+  title: string
+  about: string
+  operations: ShownOperation[]
+}
+
+export interface SharedErrors {
+  id: RefusalKind
+  title: string
+  refusals: Refusal[]
+}
+
+export interface Docs {
+  baseUrl: string
+  /** The address comes only from the Host header. */
+  isGuess: boolean
+  search: string
+  total: number
+  /** Ids of the operations that match. */
+  found: readonly string[]
+  groups: ShownGroup[]
+  sharedErrors: readonly SharedErrors[]
+  errors: { code: string; status: number; message: string }[]
+}
 
 export const DocsPage: FC<Docs> = ({ baseUrl, isGuess, search, total, found, groups, sharedErrors, errors }) => (
   <div class="page" id="docs" data-guess={isGuess ? baseUrl : undefined}>

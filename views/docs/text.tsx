@@ -1,6 +1,11 @@
 /** Parts of the API pages: text with code, and lists of errors. */
 import type { FC } from 'hono/jsx'
-import type { Refusal } from '../../src/api-docs/refusals.ts'
+import type { Code } from '../../src/errors.ts'
+
+export interface Refusal {
+  status: number
+  codes: readonly Code[]
+}
 
 /** Code is between backticks. */
 export const Text: FC<{ text: string }> = ({ text }) => (

@@ -1,9 +1,11 @@
 /** The page of a key: after the key is entered, its holder sees its limits, usage and latest requests. */
 import type { FC } from 'hono/jsx'
-import type { KeyHolderView } from '../../src/admin/key-holder.ts'
+import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
+import type { KeyState } from '../../src/model/keys/key-list.ts'
+import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import { LogTime } from '../logs/log-time.tsx'
 import { STATUS_STYLES } from '../logs/words.ts'
-import { Pool } from '../overview/own.tsx'
+import { Pool, type PoolLeft } from '../overview/own.tsx'
 import { costText, countText, dollarText, plural, shortCount, tokenCost } from '../ui/amounts.ts'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -16,6 +18,35 @@ import { Connect } from './connect.tsx'
 import { LimitList } from './limits.tsx'
 import { KeyBadge } from './list.tsx'
 import { KEY_PLACEHOLDER } from './snippets.ts'
+
+export interface KeyHolderView extends Pick<ApiKey, 'expiresAt' | 'usageSummary' | 'limits'> {
+  generatedAt: string
+  name: string
+  keyPrefix: string
+  state: KeyState
+  days: { date: string; requests: number; errors: number; tokens: number; costUsd: number }[]
+  /** Newest first. */
+  requests: Pick<
+    LogEntry,
+    | 'id'
+    | 'requestedAt'
+    | 'model'
+    | 'status'
+    | 'result'
+    | 'errorCode'
+    | 'httpStatus'
+    | 'tokens'
+    | 'costUsd'
+    | 'latencyFirstTokenMs'
+  >[]
+  models: string[]
+  pool: PoolLeft[] | null
+  connection: { baseUrl: string; isGuess: boolean; model: string }
+  mayRegenerate: boolean
+  code: string | null
+  problem: string | null
+  done: string | null
+}
 
 export interface EnterKeyProps {
   /** Tells JSON clients this apart from the page itself. */

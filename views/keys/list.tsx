@@ -1,6 +1,5 @@
 /** All keys with owner, usage and limits. Every column sorts, and the order is in the URL. */
 import type { Child, FC } from 'hono/jsx'
-import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { KeySort, KeyState, KeysQuery } from '../../src/model/keys/key-list.ts'
 import { countText, shortCount, tokenCost } from '../ui/amounts.ts'
 import { Badge } from '../ui/badge.tsx'
@@ -13,7 +12,7 @@ import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { withQuery } from '../ui/with-query.ts'
 import { LimitBars } from './limits.tsx'
-import { OptionalKeysBar } from './optional.tsx'
+import { type OptionalKeys, OptionalKeysBar } from './optional.tsx'
 import { type ApiKey, STATES } from './words.ts'
 
 interface ListedKey extends ApiKey {

@@ -1,13 +1,12 @@
 /** Creating and editing a key, and the page that shows it once with connect texts and a test. */
 import type { FC } from 'hono/jsx'
-import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import type { Titled } from '../titles.ts'
 import { ButtonLink, Command, Submit } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript } from '../ui/form.tsx'
 import { Connect, type ConnectProps } from './connect.tsx'
 import { type KeyChoices, KeyFields } from './form.tsx'
-import { RequireKeys } from './optional.tsx'
+import { type OptionalKeys, RequireKeys } from './optional.tsx'
 import { KeyTestForm } from './test.tsx'
 import type { ApiKey } from './words.ts'
 

@@ -1,11 +1,17 @@
 /** What Sluice does not enforce while keys are optional, the button to require them, and the same offer with the first key. */
 import type { FC } from 'hono/jsx'
-import type { OptionalKeys } from '../../src/admin/key-requirement.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { withReturn } from '../ui/centered-card.tsx'
 import { Action, Check } from '../ui/form.tsx'
 import { WarningIcon } from '../ui/icons.tsx'
 import { LivePart } from '../ui/live.tsx'
+
+export interface OptionalKeys {
+  /** `SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS` names ranges that need no key either. */
+  hasExemptRanges: boolean
+  /** Why the user cannot require keys; null: they can. */
+  whyNot: 'permission' | 'confirmation' | null
+}
 
 interface BarProps {
   /** null: keys are required, so there is no bar. */

@@ -1,6 +1,5 @@
 /** Testing a key: the button, the result, and the browser's measurements. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { KeyTest } from '../../src/admin/key-test.ts'
 import { VERDICT_TONES } from '../doctor.tsx'
 import { LASTING_MEASURE, MEASURES, type Measure, type MeasureOutcome } from '../measures.ts'
 import { dollarText } from '../ui/amounts.ts'
@@ -8,6 +7,30 @@ import { type Tone, ToneIcon } from '../ui/badge.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Form } from '../ui/form.tsx'
 import { durationText } from '../ui/time.tsx'
+
+export interface KeyTest {
+  isOk: boolean
+  keyId: string
+  requestId: string
+  /** Row in the request log; null: rejected before it was logged. */
+  logId: string | null
+  /** null: no model is known yet, so nothing was sent. */
+  model: string | null
+  account: string | null
+  /** Accounts that were tried. */
+  attempts: number
+  /** From sending to the first text, ms. */
+  firstTokenMs: number | null
+  totalMs: number
+  inputTokens: number | null
+  outputTokens: number | null
+  costUsd: number | null
+  /** The beginning of the answer. */
+  text: string
+  error: { status: number; code: string; message: string } | null
+  /** false: clients on this machine can connect without a key, all others are rejected. */
+  isKeyRequired: boolean
+}
 
 /** The script also measures the path between the browser and Sluice; without it only the request is tested. */
 export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, whyNot = null }) => (

@@ -1,7 +1,5 @@
 /** `/logs/captures/:id`: the requests of one capture. */
-
 import type { FC } from 'hono/jsx'
-import type { CapturedList, CapturedRow } from '../../src/admin/captured-requests.ts'
 import { bytesText } from '../settings/words.ts'
 import type { Titled } from '../titles.ts'
 import { ButtonLink } from '../ui/button.tsx'
@@ -9,7 +7,41 @@ import { Card } from '../ui/card.tsx'
 import { Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Moment } from '../ui/time.tsx'
-import { scopeText, When } from './captures.tsx'
+import { type CaptureView, scopeText, When } from './captures.tsx'
+
+/** Times are ISO 8601. Ids that the user may not see are null. */
+export interface CapturedRow {
+  id: string
+  captureId: string
+  /** Null, like the other facts: the file cannot be read, for example because it was encrypted with another key. */
+  requestedAt: string | null
+  method: string | null
+  path: string | null
+  transport: string | null
+  requestKind: string | null
+  model: string | null
+  keyId: string | null
+  keyName: string | null
+  /** Null: it is still running, or its end was not stored. */
+  status: string | null
+  httpStatus: number | null
+  errorCode: string | null
+  errorMessage: string | null
+  /** On disk. */
+  bytes: number
+  /** What could not be written in time. */
+  droppedBytes: number
+}
+
+export interface CapturedList {
+  generatedAt: string
+  capture: CaptureView
+  items: CapturedRow[]
+  /** The next page; null: this is the last. */
+  older: string | null
+  done: string | null
+  problem: string | null
+}
 
 export const CapturedListPage: Titled<CapturedList> = (view) => {
   const { capture, items, older } = view

@@ -1,6 +1,5 @@
 /** The tab “Captured” of a request: what the client sent, and what ChatGPT answered, event by event. */
 import type { FC } from 'hono/jsx'
-import type { CapturedAnswer, CapturedTab } from '../../src/admin/captured-requests.ts'
 import { bytesText } from '../settings/words.ts'
 import type { Titled } from '../titles.ts'
 import { countText } from '../ui/amounts.ts'
@@ -8,8 +7,45 @@ import { ButtonLink, CopyButton, Submit } from '../ui/button.tsx'
 import { Action } from '../ui/form.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { durationText, Moment } from '../ui/time.tsx'
-import { resultText } from './captured-list.tsx'
+import { type CapturedRow, resultText } from './captured-list.tsx'
 import { RequestTabs } from './request-tabs.tsx'
+
+interface Side {
+  headers: { name: string; value: string }[]
+  /** Null where it is not UTF-8, or is listed as events. */
+  body: string | null
+  bodyBase64: string | null
+}
+
+export interface CapturedAnswer extends Side {
+  /** Null: a model source served, or the user may not see accounts. */
+  accountId: string | null
+  accountName: string | null
+  sourceId: string | null
+  sourceName: string | null
+  startedAt: string
+  status: number | null
+  error: { code: string | null; message: string } | null
+  /** Null: the answer is no event stream. */
+  events: { at: string; type: string | null; data: string }[] | null
+}
+
+export interface CapturedView extends CapturedRow {
+  request: Side & { bodyBytes: number }
+  attempts: CapturedAnswer[]
+  /** More is stored than is shown; `part` downloads all of it. */
+  isCut: boolean
+  /** Null: it was a WebSocket. */
+  curl: string | null
+}
+
+export interface CapturedTab extends CapturedView {
+  generatedAt: string
+  q: string
+  /** Events beyond those shown. */
+  moreEvents: number
+  isGuard: boolean
+}
 
 export const CapturedPage: Titled<CapturedTab> = (view) => (
   <div class="page page-narrow" data-now={view.generatedAt}>

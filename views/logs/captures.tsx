@@ -1,13 +1,50 @@
 /** `/logs/captures`: what captures are, the form that starts one, those that run, and those that have ended. */
 import type { FC } from 'hono/jsx'
-import type { CapturesView, CaptureView } from '../../src/admin/captures.ts'
+import type { EndReason } from '../../src/model/captures/capture.ts'
 import { bytesText } from '../settings/words.ts'
 import { plural } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Form, NeedsScript, Outcome } from '../ui/form.tsx'
-import { getOptions, Select } from '../ui/select.tsx'
+import { type Choice, getOptions, Select } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
+
+/** Ids and names that the user may not see are null. Times are ISO 8601. */
+export interface CaptureView {
+  id: string
+  isRunning: boolean
+  keyId: string | null
+  keyName: string | null
+  accountId: string | null
+  accountName: string | null
+  startedBy: string
+  startedAt: string
+  endsAt: string
+  endedAt: string | null
+  endReason: EndReason | null
+  /** When it will be deleted; null while it runs. */
+  deletedAt: string | null
+  maxMiB: number
+  /** On disk. */
+  bytes: number
+  requests: number
+  /** What could not be written in time. */
+  droppedBytes: number
+}
+
+export interface CapturesView {
+  generatedAt: string
+  captures: CaptureView[]
+  done: string | null
+  problem: string | null
+  /** May start, stop and delete captures. */
+  isGuard: boolean
+  /** May read what they hold. */
+  isReader: boolean
+  /** For the form. */
+  choices: { keys: Choice[]; accounts: Choice[] }
+  retentionDays: number
+}
 
 export const CapturesPage: FC<CapturesView> = (view) => {
   const running = view.captures.filter(({ isRunning }) => isRunning)

@@ -1,9 +1,9 @@
 /** The filters of the log: a form whose fields become the query string of the page. */
 import type { FC } from 'hono/jsx'
-import type { Logs } from '../../src/admin/logs-page.ts'
 import type { MoreColumn } from '../../src/model/log/request-log-page.ts'
 import { Submit } from '../ui/button.tsx'
 import { Filter, getOptions, plainOptions, TimeFilter } from '../ui/select.tsx'
+import type { Logs } from './page.tsx'
 import { COLUMN_NAMES, KIND_CHOICES, RANGE_CHOICES, STATUS_CHOICES, VIEWS } from './words.ts'
 
 export const Filters: FC<Logs> = (logs) => {

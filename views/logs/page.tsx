@@ -1,15 +1,88 @@
 /** `/logs`: filters, the list, its pages, and the drawer of one request. */
 import type { FC } from 'hono/jsx'
-import type { Logs } from '../../src/admin/logs-page.ts'
+import type { RejectedClient } from '../../src/model/log/rejected-clients.ts'
+import type { LogHistogram } from '../../src/model/log/request-histogram.ts'
+import type { LogPage } from '../../src/model/log/request-log.ts'
+import type { MoreColumn, PageStatus, RangeName } from '../../src/model/log/request-log-page.ts'
 import { countText } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
+import type { Choice } from '../ui/select.tsx'
 import { Moment } from '../ui/time.tsx'
 import { Filters } from './filters.tsx'
 import { Histogram, hasAny } from './histogram.tsx'
 import { RejectedTable } from './rejected.tsx'
-import { RequestDetail } from './request.tsx'
+import { RequestDetail, type RequestView } from './request.tsx'
 import { RequestTable } from './rows.tsx'
+
+/** Times are ISO 8601; links are paths with their query. */
+export interface Logs extends LogPage {
+  generatedAt: string
+  filters: LogFilterValues
+  /** Set when the page shows rejected clients instead of requests. */
+  rejected: RejectedClient[] | null
+  /** Requests or rejections over time under the same filters; null: none. */
+  histogram: LogHistogram | null
+  /** What the filters offer. `keys` is null for users who may not see keys. */
+  options: { accounts: Choice[]; keys: Choice[] | null; models: string[] }
+  /** false: this user sees only their own keys. */
+  showsAccounts: boolean
+  columns: MoreColumn[]
+  /** Rows per page, if set in the URL. */
+  limit: number | null
+  /** New requests are added as they end. */
+  isLive: boolean
+  /** Repeated errors are folded into one row. */
+  isGrouped: boolean
+  links: LogLinks
+  /** The request opened next to the list. */
+  open: RequestView | null
+  /** May look into conversations. */
+  isSensitive: boolean
+  /** May open the list of captures. */
+  hasCaptures: boolean
+}
+
+/** As shown in the form. */
+export interface LogFilterValues {
+  range: RangeName | null
+  since: string | null
+  until: string | null
+  account: string[]
+  key: string[]
+  model: string[]
+  status: PageStatus[]
+  code: string[]
+  kind: string[]
+  search: string
+  slow: boolean
+  conversation: string | null
+  /** Filters without a field in the form, as they are in the query string: second values, and filters that only links set. */
+  further: [name: string, value: string][]
+}
+
+export interface LogLinks {
+  /** The current list without an open request. */
+  here: string
+  older: string | null
+  newer: string | null
+  /** The newest page under the same filters. */
+  newest: string
+  /** Without filters; null: none are set. */
+  clear: string | null
+  /** Requests that ended since this page was made, under the same filters; null: this is not the newest page. */
+  tail: string | null
+  /** The four views above the filters. */
+  all: string
+  errors: string
+  rejected: string
+  slow: string
+  /** The same list without folded repeats. */
+  ungrouped: string
+  /** All matching rows, as files. */
+  csv: string
+  json: string
+}
 
 export const LogsPage: FC<Logs> = (logs) => {
   const { requests, columns, links, open, generatedAt: now } = logs

@@ -1,7 +1,7 @@
 /** One request: its result, timing, cost, attempts, and why its account was chosen. */
 import type { Child, FC, PropsWithChildren } from 'hono/jsx'
-import type { RequestView } from '../../src/admin/logs-page.ts'
 import type { CostFormula, CostTerm } from '../../src/model/catalog/pricing.ts'
+import type { LogDetail } from '../../src/model/log/request-log.ts'
 import type { Titled } from '../titles.ts'
 import { costText, countText } from '../ui/amounts.ts'
 import { CopyButton } from '../ui/button.tsx'
@@ -12,6 +12,21 @@ import { RequestTabs } from './request-tabs.tsx'
 import { Result } from './rows.tsx'
 import { AttemptBar, TimingBar } from './timing.tsx'
 import { KIND_NAMES, phaseText } from './words.ts'
+
+export interface RequestView extends LogDetail {
+  generatedAt: string
+  showsAccounts: boolean
+  /** A capture holds it, and the user may read it. */
+  isCaptured: boolean
+  links: RequestLinks
+}
+
+export interface RequestLinks {
+  /** The conversation of the request; null: none, or hidden from the user. */
+  conversation: string | null
+  /** The account its conversation stays on, or the sessions of its account; null: hidden from the user. */
+  sessions: string | null
+}
 
 /** A separate page, or the content of the drawer. */
 export const RequestPage: Titled<RequestView> = (request) => (

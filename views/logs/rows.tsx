@@ -1,6 +1,5 @@
 /** Requests as table rows with the usual and optional columns, for every list and the live tail. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { LogTail } from '../../src/admin/logs-page.ts'
 import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import type { MoreColumn } from '../../src/model/log/request-log-page.ts'
 import { costText, countText, shortCount } from '../ui/amounts.ts'
@@ -10,6 +9,17 @@ import { durationText } from '../ui/time.tsx'
 import { LogTime, logTimeText } from './log-time.tsx'
 import { groupRepeats } from './repeats.ts'
 import { COLUMN_NAMES, KIND_NAMES, STATUS_STYLES } from './words.ts'
+
+export interface LogTail {
+  generatedAt: string
+  /** Newest first. Overlapping requests appear twice and are matched by id. */
+  requests: LogEntry[]
+  showsAccounts: boolean
+  columns: MoreColumn[]
+  /** The URL of the next poll. */
+  next: string
+  here: string
+}
 
 interface RowProps {
   /** false: without the column of accounts. */

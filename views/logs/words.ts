@@ -3,7 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { LogEntry } from '../../src/model/log/request-log-entry.ts'
 import type { MoreColumn, PageStatus, RangeName } from '../../src/model/log/request-log-page.ts'
 import type { LogStatus } from '../../src/model/log/request-log-query.ts'
-import type { Strategy } from '../../src/proxy/pool/policies.ts'
+import type { Settings } from '../../src/settings/schema.ts'
 import type { Tone } from '../ui/badge.tsx'
 import { CheckIcon, ClockIcon, CrossIcon, LeaveIcon, WarningIcon } from '../ui/icons.tsx'
 
@@ -80,7 +80,7 @@ const PHASES: Readonly<Record<string, string>> = {
 
 export const phaseText = (phase: string): string => PHASES[phase] ?? phase
 
-export const STRATEGY_NAMES: Record<Strategy, string> = {
+export const STRATEGY_NAMES: Record<Settings['routingStrategy'], string> = {
   capacity_weighted: 'capacity weighted',
   usage_weighted: 'usage weighted',
   round_robin: 'round robin',

@@ -1,10 +1,24 @@
 /** The setup checklist of an install that has not answered a request yet. */
 import type { FC } from 'hono/jsx'
-import type { Checklist } from '../../src/admin/overview.ts'
 import { ButtonLink, IconButton } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { CrossIcon } from '../ui/icons.tsx'
 import { FirstSteps, Step } from './first-steps.tsx'
+
+export interface Checklist {
+  /** The address this browser uses. */
+  baseUrl: string
+  /** The address comes only from the Host header. */
+  isGuess: boolean
+  /** The command prefix for a shell on this machine. */
+  command: string
+  /** `elsewhere`: users sign in without a password. */
+  password: 'done' | 'open' | 'elsewhere'
+  hasAccount: boolean
+  hasKey: boolean
+  hasAnswered: boolean
+  isKeyRequired: boolean
+}
 
 /** Shown until every step is done or the user hides it. */
 export const FirstChecklist: FC<Checklist> = (list) => {

@@ -1,6 +1,5 @@
 /** The totals of a period: six tiles, a chart of requests, and errors. */
 import type { FC } from 'hono/jsx'
-import type { FiguresPart } from '../../src/admin/overview.ts'
 import type { Chart as ChartData } from '../../src/model/overview/overview-chart.ts'
 import type { Period } from '../../src/model/overview/overview-slots.ts'
 import type { Tile, Tiles } from '../../src/model/overview/overview-tiles.ts'
@@ -11,8 +10,16 @@ import { localTimes } from '../ui/local-time.ts'
 import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { Sparkline } from './charts.tsx'
-import { LastErrors } from './errors.tsx'
+import { LastErrors, type ShownErrors } from './errors.tsx'
 import { PERIOD_NAMES } from './periods.ts'
+
+export interface FiguresPart {
+  tiles: Tiles
+  /** null: there was no request yet. */
+  chart: ChartData | null
+  /** Grouped by cause, newest first. */
+  errors: ShownErrors[]
+}
 
 interface InPeriod {
   period: Period

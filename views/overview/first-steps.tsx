@@ -1,10 +1,10 @@
 /** The first steps as commands to paste, with this dashboard's address. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { Checklist } from '../../src/admin/overview.ts'
 import { codexConfig, EXAMPLE_MODEL, KEY_FROM_SHELL, KEY_PLACEHOLDER, variables } from '../keys/snippets.ts'
 import { Command } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { CheckIcon } from '../ui/icons.tsx'
+import type { Checklist } from './checklist.tsx'
 
 type FirstStepsProps = Pick<Checklist, 'baseUrl' | 'isGuess' | 'command' | 'hasAccount' | 'isKeyRequired'>
 

@@ -1,12 +1,50 @@
 /** Health in one sentence, what needs attention, and the setup checklist until it is done. */
 import type { Child, FC } from 'hono/jsx'
-import type { NowPart } from '../../src/admin/overview.ts'
-import type { Advice, Health } from '../../src/admin/overview-health.ts'
 import type { Attention } from '../../src/model/overview/attention.ts'
+import type { ServiceLevel } from '../../src/model/overview/service-level.ts'
 import { LEVELS } from '../levels.ts'
 import { WarningIcon } from '../ui/icons.tsx'
 import { ClockTime, durationText, Until } from '../ui/time.tsx'
-import { FirstChecklist } from './checklist.tsx'
+import { type Checklist, FirstChecklist } from './checklist.tsx'
+
+export interface NowPart {
+  health: Health
+  attention: Attention[]
+  /** null: done, hidden, or not for this user. */
+  checklist: Checklist | null
+}
+
+export interface Health {
+  level: ServiceLevel
+  eligible: number
+  total: number
+  /** Accounts that need a user's action. */
+  needAttention: number
+  /** When an account has quota again: a reset, the end of a block, or a check. */
+  next: { at: string; account: string; event: 'reset' | 'back' | 'check' } | null
+  /** Median of the period; null: no request was answered. */
+  firstEventMs: number | null
+  /** What helps while the level is `blocked`; otherwise null. */
+  advice: Advice | null
+}
+
+/** Ways out of `blocked`; accounts only if this user may change them. */
+export interface Advice {
+  /** At a limit, with a reset credit available. */
+  resetCredit: NamedAccount | null
+  /** It needs sign-in. */
+  signIn: NamedAccount | null
+  /** It was paused. */
+  resume: NamedAccount | null
+  mayAdd: boolean
+  /** ISO 8601: when the first account is available again; null: none recovers on its own. */
+  until: string | null
+}
+
+export interface NamedAccount {
+  id: string
+  name: string
+}
 
 /** `at`: when the page was made, ISO 8601. */
 export const OverviewNow: FC<NowPart & { at: string }> = ({ at, health, attention, checklist }) => (

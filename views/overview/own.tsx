@@ -1,6 +1,9 @@
 /** The overview of users who see only their own keys. */
 import type { FC } from 'hono/jsx'
-import type { OwnOverview, OwnRange, PoolLeft } from '../../src/admin/own-overview.ts'
+import type { ApiKey } from '../../src/model/keys/api-key-view.ts'
+import type { KeyState } from '../../src/model/keys/key-list.ts'
+import type { ReportBars } from '../../src/model/reports/report-bars.ts'
+import type { Report } from '../../src/model/reports/reports.ts'
 import { LimitBars } from '../keys/limits.tsx'
 import { KeyBadge } from '../keys/list.tsx'
 import { getCost, tokens } from '../reports/amounts.ts'
@@ -14,6 +17,28 @@ import { localTimes } from '../ui/local-time.ts'
 import { Meter } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
+
+export type OwnRange = 'today' | '7d' | '30d'
+
+export interface OwnOverview {
+  generatedAt: string
+  range: OwnRange
+  timezone: string
+  summary: Report['summary']
+  comparison: Report['comparison']
+  chart: ReportBars
+  keys: (ApiKey & { state: KeyState })[]
+  /** What the pool has left in each window, in percent; null: hidden, or no usage is known. */
+  pool: PoolLeft[] | null
+  canCreate: boolean
+}
+
+export interface PoolLeft {
+  window: '5h' | '7d' | 'monthly'
+  remainingPercent: number
+  /** ISO 8601 */
+  resetAt: string | null
+}
 
 const RANGES: Record<OwnRange, string> = { today: 'Today', '7d': '7 days', '30d': '30 days' }
 

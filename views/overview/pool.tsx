@@ -1,9 +1,11 @@
 /** The remaining quota of all accounts, and each account's use, state and recent history. */
 import type { FC } from 'hono/jsx'
-import type { PoolAccount, PoolPart } from '../../src/admin/overview.ts'
+import type { AccountView } from '../../src/model/accounts/account-view.ts'
 import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
+import type { WindowLength } from '../../src/model/accounts/usage-windows.ts'
 import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
 import type { Period } from '../../src/model/overview/overview-slots.ts'
+import type { PoolMeter as PoolMeterData } from '../../src/model/overview/pool-meters.ts'
 import { countText } from '../ui/amounts.ts'
 import { StateBadge } from '../ui/badge.tsx'
 import { Card } from '../ui/card.tsx'
@@ -11,6 +13,29 @@ import { Bar, leftPercent } from '../ui/meter.tsx'
 import { ClockTime, spanText, Until } from '../ui/time.tsx'
 import { OutcomeCell, OutcomeStrip } from './charts.tsx'
 import { PERIOD_NAMES } from './periods.ts'
+
+export interface PoolPart {
+  meters: (Omit<PoolMeterData, 'resetAt' | 'usedUpAt'> & { resetAt: string | null; usedUpAt: string | null })[]
+  total: number
+  /** Whether any account is available now. */
+  isServing: boolean
+  /** All accounts; if there are many, those that need attention or are used most. */
+  accounts: PoolAccount[]
+  /** Length of a strip's cells, and how many the axis shows. */
+  slotMs: number
+  cells: number
+}
+
+export interface PoolAccount
+  extends Pick<AccountView, 'accountId' | 'displayName' | 'planType' | 'status' | 'eligible' | 'why' | 'inFlight'> {
+  until: string | null
+  /** When an account whose block has no known end is checked again. */
+  nextCheckAt: string | null
+  /** Percent used; null: not reported. */
+  used: Record<WindowLength, number | null>
+  /** One per slot of the period since the first request, oldest first. */
+  strip: Outcome[]
+}
 
 type PoolProps = PoolPart & {
   /** ISO 8601: when the page was made. */

@@ -1,6 +1,5 @@
 /** The chart of a report: one measure over time, stacked, next to the previous period. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { ReportView } from '../../src/admin/reports.ts'
 import type { Measure, ReportBar, ReportBars, Stack } from '../../src/model/reports/report-bars.ts'
 import { NONE_FILTER, OTHER_CLIENTS } from '../../src/model/reports/report-filters.ts'
 import type { Sums } from '../../src/model/reports/report-sums.ts'
@@ -12,6 +11,7 @@ import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { tokens } from './amounts.ts'
 import { hrefWith } from './links.ts'
+import type { ReportView } from './page.tsx'
 
 interface MeasureWords {
   name: string

@@ -1,10 +1,10 @@
 /** All values of each day, newest first. */
 import type { FC } from 'hono/jsx'
-import type { ReportView } from '../../src/admin/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
 import { TableHead } from '../ui/table.tsx'
 import { durationText } from '../ui/time.tsx'
 import { getCost } from './amounts.ts'
+import type { ReportView } from './page.tsx'
 
 /** More days are in the download, to keep the page small. */
 const DAYS_SHOWN = 31

@@ -3,8 +3,10 @@
  * account.
  */
 import type { FC } from 'hono/jsx'
-import type { Preset, ReportView } from '../../src/admin/reports.ts'
+import type { ReportBars } from '../../src/model/reports/report-bars.ts'
 import type { Sums } from '../../src/model/reports/report-sums.ts'
+import type { Report, ReportQuery } from '../../src/model/reports/reports.ts'
+import type { Logs } from '../logs/page.tsx'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Filter, FilterActions, getOptions, plainOptions } from '../ui/select.tsx'
@@ -12,8 +14,29 @@ import { getCost, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
 import { DayFigures } from './days.tsx'
 import { hrefWith } from './links.ts'
-import { PlannedStarts } from './planner.tsx'
+import { PlannedStarts, type PlannerCard } from './planner.tsx'
 import { Shares } from './shares.tsx'
+
+export type Preset = 'today' | '7d' | '30d' | '90d' | 'month'
+
+export interface ReportView extends Report {
+  generatedAt: string
+  /** null: dates were chosen individually. */
+  range: Preset | null
+  chart: ReportBars
+  /** false: this user sees only their own keys. */
+  showsAccounts: boolean
+  asked: Pick<ReportQuery, 'account_id' | 'api_key_id' | 'source_id' | 'model' | 'client'>
+  /** This page's query without empty parameters, for its links to change. */
+  params: [name: string, value: string][]
+  /** An unknown zone in the URL. */
+  unknownZone: string | null
+  options: Logs['options']
+  /** null: hidden from the user. */
+  planner: PlannerCard | null
+  /** The same report as files. */
+  links: { csv: string; json: string }
+}
 
 export const ReportPage: FC<ReportView> = (report) => (
   <div class="page" data-now={report.generatedAt}>

@@ -1,11 +1,32 @@
 /** The card of the quota planner: what starts of five-hour windows would bring. */
 import type { FC } from 'hono/jsx'
-import type { PlannerCard } from '../../src/admin/planner-card.ts'
+import type { Decision } from '../../src/model/planner/decisions.ts'
+import type { Settings } from '../../src/settings/schema.ts'
 import { plural } from '../ui/amounts.ts'
 import { Card } from '../ui/card.tsx'
 import { Action } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Moment } from '../ui/time.tsx'
+
+export interface PlannerCard {
+  mode: Settings['plannerMode']
+  zone: string
+  /** Days of requests in the log, at most 28, and how many a plan needs. */
+  coveredDays: number
+  neededDays: number
+  decisions: PlannedStart[]
+  isEditable: boolean
+}
+
+interface PlannedStart {
+  id: string
+  accountName: string | null
+  /** ISO 8601, and in the clock of the planner. */
+  scheduledAt: string
+  clock: string
+  reason: string | null
+  status: Decision['status']
+}
 
 export const PlannedStarts: FC<PlannerCard> = (card) => (
   <Card id="planner" title="Quota planner" aside={<Change {...card} />}>

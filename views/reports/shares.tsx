@@ -1,6 +1,5 @@
 /** Usage by model, key or account; every row filters the report. */
 import type { FC } from 'hono/jsx'
-import type { ReportView } from '../../src/admin/reports.ts'
 import { NONE_FILTER } from '../../src/model/reports/report-filters.ts'
 import type { ReportShare } from '../../src/model/reports/reports.ts'
 import { countText, shortCount } from '../ui/amounts.ts'
@@ -9,6 +8,7 @@ import { ShareBar } from '../ui/meter.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { getCost, tokens, unpricedText } from './amounts.ts'
 import { hrefWith } from './links.ts'
+import type { ReportView } from './page.tsx'
 
 interface SharesProps extends Pick<ReportView, 'params'> {
   id: string

@@ -1,12 +1,26 @@
 /** `/reports/strategies`: what each routing strategy would have done with the logged requests. */
 import type { FC } from 'hono/jsx'
-import type { StrategiesView, StrategyReport } from '../../src/admin/strategies.ts'
+import type { StrategyReport } from '../../src/model/replay/strategy-report.ts'
+import type { Settings } from '../../src/settings/schema.ts'
 import { choiceWords } from '../settings/words.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
+
+export interface StrategiesView {
+  generatedAt: string
+  asked: { days: number; seed: number }
+  /** null: it was not started. */
+  state: { kind: 'running'; share: number } | { kind: 'done'; value: StrategyReport } | { kind: 'failed' } | null
+  strategy: Settings['routingStrategy']
+  /** The user may choose the strategy. */
+  isEditable: boolean
+  version: number
+  done: string | null
+  problem: string | null
+}
 
 export const STRATEGIES_PATH = '/reports/strategies'
 

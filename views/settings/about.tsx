@@ -1,11 +1,43 @@
 /** Settings, About: version, environment, and the licences of included software. */
 import type { FC } from 'hono/jsx'
-import type { About } from '../../src/admin/about.ts'
 import { TextCard } from '../ui/card.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
-import { SettingsFrame } from './frame.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
 import { Variables } from './variables.tsx'
+
+export interface Variable {
+  name: string
+  /** null: no value. Secrets are shown as empty. */
+  value: string | null
+  /** Set in the environment; otherwise the value is the default. */
+  isSet: boolean
+  isSecret: boolean
+}
+
+export interface About {
+  frame: Frame
+  version: string
+  runtime: string
+  /** ISO 8601 */
+  startedAt: string
+  now: string
+  /** null: hidden from the user. */
+  environment: Environment | null
+  components: Component[]
+}
+
+interface Environment {
+  variables: Variable[]
+  /** Unknown names with one of our prefixes. */
+  unknown: string[]
+}
+
+export interface Component {
+  name: string
+  version: string
+  licence: string
+}
 
 export const AboutPage: FC<About> = ({ frame, now, version, runtime, startedAt, environment, components }) => (
   <SettingsFrame frame={frame} now={now} title="About">

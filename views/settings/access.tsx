@@ -1,8 +1,7 @@
 /** The Users page inside the settings frame. */
 import type { FC } from 'hono/jsx'
-import type { Frame } from '../../src/admin/settings-frame.ts'
 import { AccessPage, type AccessProps } from '../people/page.tsx'
-import { Framed } from './frame.tsx'
+import { type Frame, Framed } from './frame.tsx'
 
 export const AccessTab: FC<AccessProps & { frame: Frame }> = ({ frame, ...access }) => (
   <Framed frame={frame}>

@@ -1,12 +1,43 @@
 /** The audit log: who changed what, when and from where, and whether the log is intact. */
 import type { FC } from 'hono/jsx'
-import type { Audit, Chain, NamedEntry } from '../../src/admin/audit-page.ts'
+import type { AuditEntry, AuditPage } from '../../src/model/audit/audit-log.ts'
+import type { AuditVerdict } from '../../src/model/audit/audit-verify.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { CheckIcon, ClockIcon, WarningIcon } from '../ui/icons.tsx'
 import { AgePager } from '../ui/pager.tsx'
-import { Filter, FilterActions, getOptions, type Option, plainOptions, TimeFilter } from '../ui/select.tsx'
+import { type Choice, Filter, FilterActions, getOptions, type Option, plainOptions, TimeFilter } from '../ui/select.tsx'
 import { Moment } from '../ui/time.tsx'
-import { SettingsFrame } from './frame.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
+
+export interface Audit extends Omit<AuditPage, 'items'> {
+  items: NamedEntry[]
+  frame: Frame
+  now: string
+  filters: AuditFilters
+  options: { actions: string[]; targetTypes: readonly string[]; people: Choice[] }
+  chain: Chain
+  links: { older: string | null; newest: string | null; clear: string | null; verify: string }
+}
+
+export interface NamedEntry extends AuditEntry {
+  actorName: string
+  /** Current name of the target; null if deleted or hidden from the user. */
+  targetName: string | null
+}
+
+/** `unchecked`: too many rows to verify with every page. */
+export type Chain = AuditVerdict | { isWhole: null; rows: number }
+
+/** As shown in the form. */
+export interface AuditFilters {
+  action: string
+  actor: string
+  targetType: string
+  targetId: string
+  severity: string
+  since: string
+  until: string
+}
 
 export const AuditLogPage: FC<Audit> = (audit) => {
   const { frame, now, items, chain, links } = audit

@@ -1,7 +1,6 @@
 /** Settings, Data: retention, database size and backups. */
 import type { FC } from 'hono/jsx'
-import type { Data } from '../../src/admin/settings-pages.ts'
-import type { TableSizes } from '../../src/model/table-sizes.ts'
+import type { FileSize, TableSizes } from '../../src/model/table-sizes.ts'
 import { countText } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -9,8 +8,27 @@ import { Action, NeedsScript, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { SettingsCard, UnsavedBar } from './section.tsx'
+import type { Page } from './network.tsx'
+import { SettingsCard, type ShownSettings, UnsavedBar } from './section.tsx'
 import { bytesText } from './words.ts'
+
+interface BackupsView {
+  /** Newest first. */
+  backups: { name: string; bytes: number /** ISO 8601 */; createdAt: string }[]
+  backupIntervalHours: number
+  backupKeep: number
+}
+
+export interface Data extends Page {
+  settings: ShownSettings | null
+  file: FileSize
+  /** null: hidden from the user. */
+  backups: BackupsView['backups'] | null
+  /** What a download requires: `confirm` means a confirmation first; null: hidden from the user. */
+  download: 'ready' | 'confirm' | null
+  /** Whether the user may see table sizes. */
+  hasSizes: boolean
+}
 
 export const DataPage: FC<Data> = (data) => {
   const { frame, now, done, problem, settings, file, backups } = data

@@ -1,11 +1,47 @@
 /** Settings, Network: the outbound proxies of accounts, their pools, and who uses which. */
 import type { FC } from 'hono/jsx'
-import type { EgressPage } from '../../src/admin/egress.ts'
+import type { EGRESS_SCHEMES, EgressTest } from '../../db/schema/egress.ts'
+import type { EgressReason } from '../../src/model/egress/route.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Check, Field, Form } from '../ui/form.tsx'
 import { plainOptions, Select } from '../ui/select.tsx'
 import { Since } from '../ui/time.tsx'
+
+export interface EgressPage {
+  routingEnabled: boolean
+  defaultPoolId: string | null
+  endpoints: EndpointView[]
+  pools: PoolView[]
+  bindings: { accountId: string; poolId: string; isActive: boolean }[]
+  bound: { accountId: string; poolId: string; isActive: boolean; accountName: string }[]
+}
+
+interface EndpointView {
+  id: string
+  name: string
+  scheme: (typeof EGRESS_SCHEMES)[number]
+  host: string
+  port: number
+  username: string | null
+  isActive: boolean
+  hasPassword: boolean
+  lastTest: (Omit<EgressTest, 'at'> & { /** ISO 8601 */ at: string }) | null
+  /** ISO 8601; null: it works. */
+  failingSince: string | null
+}
+
+interface PoolView {
+  id: string
+  name: string
+  isActive: boolean
+  endpointIds: string[]
+  members: { endpointId: string; sortOrder: number; isActive: boolean }[]
+  /** Why accounts cannot use it now; null: they can. */
+  reason: EgressReason | null
+  /** `reason` in words. */
+  reasonText: string | null
+}
 
 const PATH = '/api/settings/upstream-proxy'
 

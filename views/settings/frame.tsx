@@ -1,6 +1,26 @@
 /** The tabs beside every settings page, a menu above it on phones, and the settings search. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
-import type { Frame } from '../../src/admin/settings-frame.ts'
+
+export type TabId =
+  | 'general'
+  | 'access'
+  | 'routing'
+  | 'sources'
+  | 'automations'
+  | 'network'
+  | 'data'
+  | 'audit'
+  | 'about'
+
+export interface Frame {
+  /** null: a page outside the tabs. */
+  tab: TabId | null
+  tabs: { path: string; label: string; isCurrent: boolean }[]
+  /** How many settings differ from their default; null: the user may not see settings. */
+  changed: number | null
+  /** The search text. */
+  search: string
+}
 
 interface SettingsFrameProps {
   frame: Frame

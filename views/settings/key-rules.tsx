@@ -1,10 +1,10 @@
 /** The setting `memberKeyDefaults`: its fields, and its value in one sentence. */
 import type { FC } from 'hono/jsx'
-import type { ShownField } from '../../src/admin/settings-frame.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { LimitRows } from '../keys/form-limits.tsx'
 import { plural } from '../ui/amounts.ts'
 import { plainOptions } from '../ui/select.tsx'
+import type { ShownField } from './section.tsx'
 
 type KeyRules = Settings['memberKeyDefaults']
 

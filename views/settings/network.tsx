@@ -1,14 +1,55 @@
 /** Settings, Network: the firewall, trusted reverse proxies, and the outbound proxy. */
 import type { FC } from 'hono/jsx'
-import type { EgressTarget, Network } from '../../src/admin/settings-pages.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Field, Form, NeedsScript, Outcome } from '../ui/form.tsx'
 import { Since } from '../ui/time.tsx'
-import { EgressCards } from './egress.tsx'
-import { SettingsFrame } from './frame.tsx'
-import { SettingsCard, UnsavedBar } from './section.tsx'
+import type { Variable } from './about.tsx'
+import { EgressCards, type EgressPage } from './egress.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
+import { SettingsCard, type ShownSettings, UnsavedBar } from './section.tsx'
 import { Variables } from './variables.tsx'
+
+/** Common to all settings pages. */
+export interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+}
+
+interface FirewallView {
+  mode: 'allow_all' | 'allowlist_active'
+  entries: { ipAddress: string /** ISO 8601 */; createdAt: string }[]
+}
+
+export interface Network extends Page {
+  firewall: FirewallView
+  /** The user may change the list. */
+  isGuard: boolean
+  /**
+   * While the list is empty, for users who may change it: addresses that used the proxy in the last day, most requests
+   * first.
+   */
+  callers: string[]
+  /** How Sluice sees this request; null, like the next two, when hidden from the user. */
+  seen: { clientIp: string | null; peer: string | null; isLocal: boolean } | null
+  proxies: Variable[] | null
+  egress: { targets: EgressTarget[]; variables: Variable[] } | null
+  settings: ShownSettings | null
+  /** The proxies of accounts; null: hidden from the user. */
+  accountProxies: EgressPage | null
+}
+
+export interface EgressTarget {
+  /** Scheme and host. */
+  origin: string
+  /** null: a direct call. */
+  variable: string | null
+  /** The variable is unusable. */
+  why: string | null
+}
 
 export const NetworkPage: FC<Network> = (network) => {
   const { frame, now, done, problem, proxies, egress, settings, accountProxies, isGuard } = network

@@ -1,9 +1,15 @@
 /** Settings, Routing: how an account is chosen, the transport of streams, and limits and timeouts of requests. */
 import type { FC } from 'hono/jsx'
-import type { Routing } from '../../src/admin/settings-pages.ts'
 import { NeedsScript, Outcome } from '../ui/form.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { SettingsCard, UnsavedBar } from './section.tsx'
+import type { Page } from './network.tsx'
+import { SettingsCard, type ShownSettings, UnsavedBar } from './section.tsx'
+
+export interface Routing extends Page {
+  settings: ShownSettings | null
+  /** The page of the sticky sessions; null: hidden from the user. */
+  sessions: string | null
+}
 
 export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings, sessions }) => (
   <SettingsFrame frame={frame} now={now} title="Routing">

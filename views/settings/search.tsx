@@ -1,8 +1,24 @@
 /** Search results over all settings, with values and links. */
 import type { FC } from 'hono/jsx'
-import type { Found, Search } from '../../src/admin/settings-pages.ts'
-import { SettingsFrame } from './frame.tsx'
-import { valueText } from './section.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
+import { type ShownField, valueText } from './section.tsx'
+
+export interface Found {
+  /** Link to the place on its tab. */
+  href: string
+  tab: string
+  label: string
+  help: string
+  /** null: not a setting. */
+  field: ShownField | null
+}
+
+export interface Search {
+  frame: Frame
+  /** Only settings that differ from their default. */
+  isChangedOnly: boolean
+  found: Found[]
+}
 
 export const SearchPage: FC<Search> = ({ frame, isChangedOnly, found }) => (
   <SettingsFrame frame={frame} title={isChangedOnly ? 'Changed from default' : 'Search settings'}>

@@ -1,6 +1,6 @@
 /** One section of settings: inputs, or plain values if the user cannot change them. */
 import type { FC } from 'hono/jsx'
-import type { ShownField, ShownSettings } from '../../src/admin/settings-frame.ts'
+import type { SettingField } from '../../src/settings/fields.ts'
 import type { SettingName } from '../../src/settings/schema.ts'
 import type { Section } from '../../src/settings/setting.ts'
 import { countText } from '../ui/amounts.ts'
@@ -10,6 +10,20 @@ import { Done, Form } from '../ui/form.tsx'
 import { type Option, Options, withChosenOption } from '../ui/select.tsx'
 import { isKeyRules, KeyRulesInput, keyRulesText } from './key-rules.tsx'
 import { choiceWords, PICKED, SECTION_WORDS, STRATEGY_OF, ZEROS } from './words.ts'
+
+export interface ShownField extends SettingField {
+  /** The user may change it. */
+  isEditable: boolean
+}
+
+/** The settings of a page, for its forms. */
+export interface ShownSettings {
+  /** Sent back with each form, so that other users' changes are not overwritten. */
+  version: number
+  fields: ShownField[]
+  /** The section that was just saved. */
+  saved: Section | null
+}
 
 interface SectionProps {
   section: Section

@@ -1,16 +1,72 @@
 /** Settings, Routing, Sticky sessions: the account each conversation stays on, and how to let it go. */
 import type { FC } from 'hono/jsx'
-import type { StickySessionsPage } from '../../src/admin/sticky-page.ts'
-import type { StickyEntry } from '../../src/admin/sticky-sessions.ts'
+import type { STICKY_KINDS } from '../../src/model/sticky/session-key.ts'
+import type { STICKY_SORTS } from '../../src/model/sticky/sticky-sessions.ts'
 import { accountPath } from '../accounts/links.ts'
 import { countText, plural } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Form, Outcome } from '../ui/form.tsx'
-import { Filter, FilterActions, getOptions } from '../ui/select.tsx'
+import { type Choice, Filter, FilterActions, getOptions } from '../ui/select.tsx'
 import { SortHeading } from '../ui/table.tsx'
 import { Since, Until } from '../ui/time.tsx'
-import { SettingsFrame } from './frame.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
+
+export type StickySort = (typeof STICKY_SORTS)[number]
+
+/** The filter and order of the list. */
+interface StickyQuery {
+  kind?: (typeof STICKY_KINDS)[number] | undefined
+  staleOnly?: boolean | undefined
+  accountQuery: string
+  keyQuery: string
+  sortBy: StickySort
+  sortDir: 'asc' | 'desc'
+  offset: number
+  limit: number
+}
+
+export interface StickyPage {
+  entries: StickyEntry[]
+  /** Expired sessions of any kind; the name is that of existing clients. */
+  stalePromptCacheCount: number
+  total: number
+  hasMore: boolean
+}
+
+export interface StickySessionsPage extends StickyPage {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  asked: StickyQuery
+  accounts: Choice[]
+  mayWrite: boolean
+  maxAgeDays: number
+  links: {
+    clear: string | null
+    newer: string | null
+    older: string | null
+    sorts: Record<Exclude<StickySort, 'created_at'>, string>
+  }
+}
+
+export interface StickyEntry {
+  /** The first 16 hex digits of the hash. */
+  key: string
+  /** Session ids are not stored. */
+  displayName: null
+  kind: (typeof STICKY_KINDS)[number]
+  accountId: string
+  accountName: string
+  /** Not stored. */
+  createdAt: null
+  /** ISO 8601, like the next. */
+  updatedAt: string
+  expiresAt: string
+  isStale: boolean
+}
 
 const PATH = '/settings/routing/sessions'
 

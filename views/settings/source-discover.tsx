@@ -1,6 +1,5 @@
 /** The models that a source lists, with checkboxes; nothing is stored until you add them. */
 import type { FC } from 'hono/jsx'
-import type { Frame } from '../../src/admin/settings-frame.ts'
 import type { ShownSource } from '../../src/model/sources/source-view.ts'
 import type { ListedModel } from '../../src/upstream/source-models.ts'
 import type { Titled } from '../titles.ts'
@@ -8,7 +7,7 @@ import { countText } from '../ui/amounts.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Form } from '../ui/form.tsx'
-import { SettingsFrame } from './frame.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
 import { priceText } from './source-words.ts'
 
 interface Proposed extends ListedModel {

@@ -1,6 +1,5 @@
 /** Settings: one model source with its last test, its models and prices, and the form that changes it. */
 import type { FC } from 'hono/jsx'
-import type { NewSourceForm, OneSource } from '../../src/admin/source-pages.ts'
 import type { ShownSource } from '../../src/model/sources/source-view.ts'
 import type { Titled } from '../titles.ts'
 import { countText } from '../ui/amounts.ts'
@@ -8,10 +7,26 @@ import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Action, Form, Outcome } from '../ui/form.tsx'
 import { TableHead } from '../ui/table.tsx'
-import { SettingsFrame } from './frame.tsx'
+import { type Frame, SettingsFrame } from './frame.tsx'
 import { FORM_MODELS, ModelRows, SourceFields } from './source-form.tsx'
 import { CAPABILITY_NAMES, getCapabilities, priceText } from './source-words.ts'
 import { Health, LastTest } from './sources.tsx'
+
+export interface Page {
+  frame: Frame
+  /** ISO 8601: when the page was made. */
+  now: string
+  done: string | null
+  problem: string | null
+  /** The user may change sources. */
+  canWrite: boolean
+}
+
+export type NewSourceForm = Page
+
+export interface OneSource extends Page {
+  source: ShownSource
+}
 
 export const NewSourcePage: FC<NewSourceForm> = ({ frame, now, problem }) => (
   <SettingsFrame frame={frame} now={now} title="Add source">

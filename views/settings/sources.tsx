@@ -1,6 +1,5 @@
 /** Settings, Model sources: OpenAI-compatible servers beside the pool, with their health. */
 import type { FC } from 'hono/jsx'
-import type { SourceList } from '../../src/admin/source-pages.ts'
 import type { ShownSource } from '../../src/model/sources/source-view.ts'
 import { SECTIONS } from '../../src/settings/setting.ts'
 import { countText } from '../ui/amounts.ts'
@@ -11,8 +10,14 @@ import { Action, Outcome } from '../ui/form.tsx'
 import { LivePart } from '../ui/live.tsx'
 import { Since } from '../ui/time.tsx'
 import { SettingsFrame } from './frame.tsx'
-import { SettingsCard, UnsavedBar } from './section.tsx'
+import { SettingsCard, type ShownSettings, UnsavedBar } from './section.tsx'
+import type { Page } from './source.tsx'
 import { CAUSES, getCapabilities, HEALTH } from './source-words.ts'
+
+export interface SourceList extends Page {
+  sources: ShownSource[]
+  settings: ShownSettings | null
+}
 
 export const SourcesPage: FC<SourceList> = ({ frame, now, done, problem, sources, settings, canWrite }) => {
   const sections = SECTIONS.filter((section) => settings?.fields.some((field) => field.section === section))

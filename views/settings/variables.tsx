@@ -1,7 +1,7 @@
 /** Environment variables, next to the settings they belong to. */
 import type { FC } from 'hono/jsx'
-import type { Variable } from '../../src/admin/about.ts'
 import { LockIcon } from '../ui/icons.tsx'
+import type { Variable } from './about.tsx'
 
 /** Read-only; changing one requires a restart. */
 export const Variables: FC<{ variables: readonly Variable[] }> = ({ variables }) => (

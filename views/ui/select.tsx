@@ -3,6 +3,11 @@ import type { FC } from 'hono/jsx'
 import { ButtonLink, Submit } from './button.tsx'
 import { fieldTime } from './time.tsx'
 
+export interface Choice {
+  id: string
+  name: string
+}
+
 export type Option = readonly [value: string, label: string]
 
 interface OptionsProps {

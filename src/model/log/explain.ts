@@ -1,8 +1,5 @@
 /** Why an account was used and the others were not, in words: for a logged request, and for the routing simulator. */
-
 import { isoOrNull } from '../../lib/iso.ts'
-import type { Selection } from '../../proxy/pool/select.ts'
-import type { Considered } from '../../proxy/pool/selection-needs.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { TRANSCRIPTION_MODEL } from '../catalog/audio-models.ts'
 import { isImageModel } from '../catalog/image-models.ts'
@@ -10,7 +7,7 @@ import type { KeyPolicy } from '../keys/key-ring.ts'
 import type { KeyScope } from '../keys/key-scope.ts'
 import { getLimitError } from '../keys/reservations.ts'
 import type { Choice } from '../sources/choices.ts'
-import { skipText } from './skip-reasons.ts'
+import { type Considered, type Selection, skipText } from './skip-reasons.ts'
 
 /** An account that routing considered. */
 export interface CandidateView {

@@ -1,16 +1,4 @@
 /** Why a client was rejected before any account was tried: set on the error, logged by the ledger. */
-import type { REJECTION_REASONS } from '../../../db/schema/rejections.ts'
-
-export type RejectionReason = (typeof REJECTION_REASONS)[number]
-
-export interface Rejection {
-  reason: RejectionReason
-  /** As returned by `keyStart`. */
-  keyStart?: string | null
-  /** Id of a known key. */
-  keyId?: string
-  model?: string
-}
 
 const MAX_CHARS = 8
 

@@ -1,6 +1,6 @@
 /** The result of a request by cause: the only texts for the log, the overview, metrics and API. */
 import type { requests } from '../../../db/schema/requests.ts'
-import type { RejectionReason } from './rejections.ts'
+import type { RejectionReason } from '../../errors.ts'
 
 /** The columns that determine the result. */
 export type ResultFacts = Pick<typeof requests.$inferSelect, 'status' | 'errorCode' | 'phase' | 'errorMessage'>

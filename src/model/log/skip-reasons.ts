@@ -1,5 +1,67 @@
 /** Why routing skips an account, as text for the log, the routing simulator, account pages and client errors. */
-import { egressText } from '../egress/route.ts'
+import { type EgressReason, egressText } from '../egress/route.ts'
+
+export type Selection =
+  /** `moved`: the conversation left its soft owner. */
+  | { kind: 'chosen'; id: string; moved: boolean; considered: Considered[] }
+  /** Only caps prevent a choice: wait for a turn to end. */
+  | { kind: 'wait'; considered: Considered[] }
+  | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
+
+export interface Cause {
+  reason: SkipReason
+  count: number
+  /** The earliest time one of them ends (ms), if known. */
+  nextAt: number | null
+  /** Why they have no route. */
+  egressReasons: ReadonlySet<EgressReason>
+}
+
+/** Why the upstream says an account is out of quota. */
+export interface Rejection {
+  code: string
+  message: string
+}
+
+export interface SelectionFailure {
+  kind:
+    | 'exhausted'
+    | 'restricted'
+    | 'files'
+    | 'owner'
+    | 'model'
+    | 'plan'
+    | 'unconfigured'
+    | 'unassigned'
+    | 'opportunistic'
+    | 'other'
+  causes: Cause[]
+  /** The earliest known time at which an account is available again (ms). */
+  nextAt: number | null
+  /** Every cause needs an operator: retrying cannot help. */
+  needsOperator: boolean
+  /** The earliest reset (ms) among the accounts of an exhausted pool. */
+  resetsAt: number | null
+  /** What all accounts of an exhausted pool were rejected with, if more specific than a usage limit. */
+  sharedRejection: Rejection | null
+  model: string | null
+  /** Only about the account that owns the conversation. */
+  ownerOnly: boolean
+}
+
+export interface Considered {
+  id: string
+  /** The strategy's score; null when not ranked. */
+  score: number | null
+  /** Null for the chosen account and those ranked after it. */
+  skipped: SkipReason | null
+  /** When the reason ends (ms), if known. */
+  until: number | null
+  /** Why it has no route; only with `no_route`. */
+  egressReason?: EgressReason
+  /** Whole days until its reset, if that took precedence over the score. */
+  resetDays?: number
+}
 
 interface SkipWords {
   /** Follows the account's name. */

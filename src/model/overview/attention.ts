@@ -1,10 +1,11 @@
 /** What needs the attention of a user: each item with the action that fixes it, for users who are allowed to take it. */
+
+import type { RejectionReason } from '../../errors.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import type { AccountView } from '../accounts/account-view.ts'
 import type { FailingEndpoint } from '../egress/routes.ts'
 import { isRunning } from '../keys/key-limits.ts'
 import type { RejectedLately } from '../log/rejected-clients.ts'
-import type { RejectionReason } from '../log/rejections.ts'
 import { type Grants, holds, mayWrite, type Permission } from '../users/permissions.ts'
 import type { KeyFact } from './overview.ts'
 

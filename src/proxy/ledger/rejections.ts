@@ -1,10 +1,10 @@
 /** Collects rejected clients in memory, one row per client, reason and minute, for the ledger to write. */
 import type { Database } from 'bun:sqlite'
 import { REJECTION_REASONS, type rejectedClients } from '../../../db/schema/rejections.ts'
+import type { Rejection, RejectionReason } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Rejection, RejectionReason } from '../../model/log/rejections.ts'
 
 /** A rejection with details of its request. */
 export interface RejectedRequest extends Rejection {

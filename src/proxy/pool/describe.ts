@@ -2,11 +2,11 @@
 import { type AccountStatus, nextState } from '../../model/accounts/account-state.ts'
 import type { AccountView } from '../../model/accounts/account-view.ts'
 import { nextReset, perWindow, type UsageWindow, usedNow, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
-import { type SkipReason, skipText } from '../../model/log/skip-reasons.ts'
+import { type Considered, type SkipReason, skipText } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { LiveAccount } from './live-account.ts'
 import type { Pool } from './pool.ts'
-import type { Considered, SelectionNeeds } from './selection-needs.ts'
+import type { SelectionNeeds } from './selection-needs.ts'
 
 /** Needs of an ordinary turn: any model, any account, no conversation. */
 export const ORDINARY: Omit<SelectionNeeds, 'streamCap'> = {

@@ -3,10 +3,10 @@ import { isFailing } from '../../model/accounts/account-health.ts'
 import { isBlocked, nextState } from '../../model/accounts/account-state.ts'
 import { includedQuotaReset, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
 import { isInScope } from '../../model/keys/key-scope.ts'
-import type { SkipReason } from '../../model/log/skip-reasons.ts'
+import type { Considered, SkipReason } from '../../model/log/skip-reasons.ts'
 import { reservedUntil } from './caps.ts'
 import { type Candidate, getLimit, type PolicyContext } from './policies.ts'
-import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
+import type { SelectionNeeds, Surface } from './selection-needs.ts'
 import { blockReason, UNUSABLE, type UnusableStatus } from './state-reasons.ts'
 
 /** The verdict per candidate, in order. One mutable object each, to keep allocations low. */

@@ -1,5 +1,4 @@
 /** The pool: chooses among the live accounts, records what happens to each, and grants the lease that a turn holds. */
-
 import type { Db } from '../../../db/commit.ts'
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -20,15 +19,16 @@ import {
   usedNow,
 } from '../../model/accounts/usage-windows.ts'
 import { isInScope } from '../../model/keys/key-scope.ts'
+import type { Considered, Selection } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { reservedUntil } from './caps.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
 import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './eligibility.ts'
 import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
 import { getLimit, IN_FLIGHT_PENALTY_PERCENT, type PolicyContext } from './policies.ts'
-import { type Selection, select } from './select.ts'
+import { select } from './select.ts'
 import { selectionError } from './selection-error.ts'
-import type { Considered, SelectionNeeds, Surface } from './selection-needs.ts'
+import type { SelectionNeeds, Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
 import type { StreamSlots } from './stream-slots.ts'
 import { WaitQueue } from './wait-queue.ts'

@@ -2,21 +2,14 @@
  * Which account serves a turn, and why. Eligibility, affinity, tiers and choice share one function, so the explanation
  * always matches the decision.
  */
-import type { SkipReason } from '../../model/log/skip-reasons.ts'
+import type { Selection, SkipReason } from '../../model/log/skip-reasons.ts'
 import { COSTS_NO_ALLOWANCE, checkEligibility, listingFor, USABLE, type Verdicts } from './eligibility.ts'
 import { heldForForeground } from './opportunistic.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
 import { choose, isMove, withIncludedQuota } from './preference.ts'
-import { getFailure, type SelectionFailure } from './selection-error.ts'
-import type { Considered, SelectionNeeds } from './selection-needs.ts'
+import { getFailure } from './selection-error.ts'
+import type { SelectionNeeds } from './selection-needs.ts'
 import { OWN_WORDS } from './state-reasons.ts'
-
-export type Selection =
-  /** `moved`: the conversation left its soft owner. */
-  | { kind: 'chosen'; id: string; moved: boolean; considered: Considered[] }
-  /** Only caps prevent a choice: wait for a turn to end. */
-  | { kind: 'wait'; considered: Considered[] }
-  | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
 
 /** Chooses and reports on every candidate, in order. Pure: the same input and random give the same result. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {

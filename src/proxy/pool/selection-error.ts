@@ -4,52 +4,19 @@ import { type AccountState, isBlocked, nextState, plausibleReset } from '../../m
 import { isExhausted } from '../../model/accounts/usage-windows.ts'
 import type { EgressReason } from '../../model/egress/route.ts'
 import { OWNER_AT_LIMIT } from '../../model/log/request-result.ts'
-import { SKIP_REASONS, type SkipReason, skipCount } from '../../model/log/skip-reasons.ts'
+import {
+  type Cause,
+  type Considered,
+  type Rejection,
+  type SelectionFailure,
+  SKIP_REASONS,
+  type SkipReason,
+  skipCount,
+} from '../../model/log/skip-reasons.ts'
 import { isWorkspaceLimit, REACHED_TYPE_HEADER } from '../exchange/upstream-failure.ts'
 import { getUpstreamMessage } from '../turn/penalties.ts'
 import { type Candidate, getLimit } from './policies.ts'
-import type { Considered, SelectionNeeds } from './selection-needs.ts'
-
-interface Cause {
-  reason: SkipReason
-  count: number
-  /** The earliest time one of them ends (ms), if known. */
-  nextAt: number | null
-  /** Why they have no route. */
-  egressReasons: ReadonlySet<EgressReason>
-}
-
-/** Why the upstream says an account is out of quota. */
-interface Rejection {
-  code: string
-  message: string
-}
-
-export interface SelectionFailure {
-  kind:
-    | 'exhausted'
-    | 'restricted'
-    | 'files'
-    | 'owner'
-    | 'model'
-    | 'plan'
-    | 'unconfigured'
-    | 'unassigned'
-    | 'opportunistic'
-    | 'other'
-  causes: Cause[]
-  /** The earliest known time at which an account is available again (ms). */
-  nextAt: number | null
-  /** Every cause needs an operator: retrying cannot help. */
-  needsOperator: boolean
-  /** The earliest reset (ms) among the accounts of an exhausted pool. */
-  resetsAt: number | null
-  /** What all accounts of an exhausted pool were rejected with, if more specific than a usage limit. */
-  sharedRejection: Rejection | null
-  model: string | null
-  /** Only about the account that owns the conversation. */
-  ownerOnly: boolean
-}
+import type { SelectionNeeds } from './selection-needs.ts'
 
 /** Also used when no time is known. */
 export const LONGEST_WAIT_SECONDS = 60

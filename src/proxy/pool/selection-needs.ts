@@ -1,7 +1,5 @@
 /** What selection needs to know about a request, and its result for each account. */
-import type { EgressReason } from '../../model/egress/route.ts'
 import type { KeyScope } from '../../model/keys/key-scope.ts'
-import type { SkipReason } from '../../model/log/skip-reasons.ts'
 
 /** The account that owns the conversation. With `hard`, no other may serve it. */
 export interface Owner {
@@ -37,18 +35,4 @@ export interface SelectionNeeds {
   keyOwnerId?: string | null
   /** Concurrent turns per account, 0 = unlimited. */
   streamCap: number
-}
-
-export interface Considered {
-  id: string
-  /** The strategy's score; null when not ranked. */
-  score: number | null
-  /** Null for the chosen account and those ranked after it. */
-  skipped: SkipReason | null
-  /** When the reason ends (ms), if known. */
-  until: number | null
-  /** Why it has no route; only with `no_route`. */
-  egressReason?: EgressReason
-  /** Whole days until its reset, if that took precedence over the score. */
-  resetDays?: number
 }

@@ -3,6 +3,7 @@ import type { Db } from '../../../db/commit.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { seededFloats } from '../../lib/random.ts'
 import { firstArrival } from '../../model/replay/request-units.ts'
+import type { Range, StrategyReport, StrategyResult } from '../../model/replay/strategy-report.ts'
 import { STRATEGIES } from '../../settings/schema.ts'
 import type { Strategy } from '../pool/policies.ts'
 import { type Outcome, type ReplayWorld, simulate } from './simulate.ts'
@@ -12,32 +13,6 @@ import { storedAccounts, storedArrivals, storedPolicy } from './stored-world.ts'
 export const SEEDS = 20
 /** Fewer days of requests do not show a whole week. */
 const ENOUGH_DAYS = 7
-
-type Range = readonly [lowest: number, highest: number]
-
-export interface StrategyResult {
-  name: Strategy
-  /** Averages over the runs; their lowest and highest values are in `spread`. */
-  rejected: number
-  moves: number
-  /** Percent of the weekly quota that was unused at its reset. Null: no reset was replayed. */
-  unusedPercent: number | null
-  spread: { rejected: Range; moves: Range; unusedPercent: Range | null }
-}
-
-export interface StrategyReport {
-  days: number
-  seed: number
-  /** Requests in the log that were replayed. */
-  requests: number
-  /** Whether the log covers at least seven days. */
-  sufficient: boolean
-  /** Days from the first replayed request until now. */
-  coveredDays: number
-  /** Whether the use of a request was compared with the accounts' meters; otherwise it is assumed. */
-  isMeasured: boolean
-  strategies: StrategyResult[]
-}
 
 export interface StrategyQuestion {
   days: number

@@ -38,7 +38,7 @@ interface Listener {
 
 interface LiveDeps {
   clock: Clock
-  /** Its number where several processes serve together: they may have started within the same millisecond. */
+  /** This process's number, because two may start in the same millisecond. */
   process?: number | null
   /** A value that changes whenever health does. */
   health: () => string

@@ -30,7 +30,8 @@ interface Service {
   url: string
   /** Resolves with the exit code when the process ends. */
   ended: Promise<number>
-  kill(): void
+  /** Its server process ends with it, so that nothing is written after the folder is deleted. */
+  stop(): void
 }
 
 const main = async (): Promise<void> => {
@@ -53,7 +54,7 @@ const main = async (): Promise<void> => {
     process.stdout.write(instructions(service.url, seeded))
     if (options.hasTraffic) void sendTraffic(service.url, seeded.keys, seededRandom(options.seed))
     const exitCode = await Promise.race([stopped.promise, service.ended])
-    service.kill()
+    service.stop()
     await service.ended
     process.exit(exitCode)
   }
@@ -131,6 +132,7 @@ const startService = async ({ port, dataDir, upstreamUrl }: ServiceOptions): Pro
       SLUICE_UPSTREAM_BASE_URL: `${upstreamUrl}/backend-api`,
       SLUICE_AUTH_BASE_URL: upstreamUrl,
       SLUICE_LOG_LEVEL: 'warn',
+      SLUICE_SHUTDOWN_DRAIN_SECONDS: '0',
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -145,7 +147,7 @@ const startService = async ({ port, dataDir, upstreamUrl }: ServiceOptions): Pro
     const url = /listening on (http:\S+)\n/.exec(output)?.[1]
     if (url) {
       void passOn(reader)
-      return { url, ended: child.exited, kill: () => child.kill('SIGKILL') }
+      return { url, ended: child.exited, stop: () => child.kill('SIGTERM') }
     }
   }
 }

@@ -37,12 +37,12 @@ test.each([
 
 test('a dashboard that cannot be loaded is reported in the response and the log, each time', async () => {
   const script = `
-    Bun.plugin({ name: 'broken', setup: (build) => void build.onLoad({ filter: /src.dashboard.ts$/ }, () => {
+    Bun.plugin({ name: 'broken', setup: (build) => void build.onLoad({ filter: /routes.dashboard.ts$/ }, () => {
       throw new Error('no such page')
     }) })
     const { answer } = await import('${join(ROOT, 'src/routes/app.ts')}')
     const logged = []
-    const env = { log: { error: (text, { err }) => logged.push(text + ': ' + err.message) } }
+    const env = { lifecycle: {}, log: { error: (text, { err }) => logged.push(text + ': ' + err.message) } }
     const ask = async () => {
       const response = await answer(new Request('http://localhost:2455/dashboard'), env)
       return [response.status, response.headers.get('cache-control'), await response.json()]

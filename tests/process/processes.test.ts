@@ -210,10 +210,9 @@ describe('the dashboard', () => {
       return answer.status
     }
     const statuses = await Promise.all(Array.from({ length: 40 }, guess))
-    expect(statuses.toSorted()).toEqual([
-      ...Array.from({ length: 8 }, () => 401),
-      ...Array.from({ length: 32 }, () => 429),
-    ])
+    expect(statuses.filter((status) => status === 401)).toHaveLength(8)
+    // 503: the database was busy, so the password was not checked
+    expect(statuses.filter((status) => status !== 401 && status !== 429 && status !== 503)).toEqual([])
   }, 60_000)
 })
 

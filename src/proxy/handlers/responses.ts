@@ -43,8 +43,16 @@ const servedBySource = async (c: Ctx, raw: TurnBody, turns: TurnKindOf): Promise
   return choices.length > 0 ? (await import('../sources/serve.ts')).serveResponses(c, raw, turns, choices) : null
 }
 
-const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => {
-  const { served, echo, wantsStream } = await admitPublic(c, raw)
+const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => answerAdmitted(c, await admitPublic(c, raw))
+
+interface AdmittedPublic {
+  served: Answered
+  echo: ResponseEcho
+  wantsStream: boolean
+}
+
+/** A separate function: the closure stays in memory with everything in its scope, which must not be the whole request. */
+const answerAdmitted = (c: Ctx, { served, echo, wantsStream }: AdmittedPublic): Promise<Response> => {
   const { model, recording } = served.turn
   if (wantsStream) {
     const options = { ...contractOptions(c.env, c.get('client'), model), echo, recording }
@@ -58,11 +66,7 @@ const answerPublic = async (c: Ctx, raw: TurnBody): Promise<Response> => {
   })
 }
 
-/** A separate function: a closure that stays in memory keeps everything its sibling closures use, here the whole request. */
-const admitPublic = async (
-  c: Ctx,
-  raw: TurnBody,
-): Promise<{ served: Answered; echo: ResponseEcho; wantsStream: boolean }> => {
+const admitPublic = async (c: Ctx, raw: TurnBody): Promise<AdmittedPublic> => {
   const wantsStream = raw.json.stream === true
   const { body, dropped, echo, toStore } = prepared(c, raw, PUBLIC, () => statefulRequest(c.env, raw, c.get('client')))
   c.set('droppedFields', dropped)

@@ -15,6 +15,9 @@ export interface FolderLock {
 /** Held by the process that runs the jobs. */
 export const JOBS_LOCK = 'jobs'
 
+/** Held by the server process with this number while it runs. */
+export const processLock = (number: number): string => `process-${number}`
+
 export class FolderLockedError extends Error {
   override readonly name = 'FolderLockedError'
 

@@ -1,1 +1,1 @@
-ALTER TABLE `api_key_limits` ADD `leased` integer DEFAULT 0 NOT NULL;
+ALTER TABLE `api_key_limits` ADD `leases` text DEFAULT '{}' NOT NULL;

@@ -66,8 +66,11 @@ export const apiKeyLimits = sqliteTable(
     /** Tokens, requests, or micro-dollars for `cost_usd`. */
     maxValue: integer().notNull(),
     currentValue: integer().notNull().default(0),
-    /** Leased by running processes and not used yet; together with `currentValue` never above the maximum. */
-    leased: integer().notNull().default(0),
+    /**
+     * Leased and not used yet, by number of the process; together with `currentValue` never above the maximum. Per
+     * process, so that the lease of one that died can be dropped while others run.
+     */
+    leases: text({ mode: 'json' }).$type<Readonly<Record<string, number>>>().notNull().default({}),
     /** Exact model the limit counts; empty string: all models (part of the identity, so not null). */
     modelFilter: text().notNull().default(''),
     resetAt: integer().notNull(),

@@ -21,7 +21,7 @@ import { Catalog } from '../model/catalog/catalog.ts'
 import { EgressRoutes } from '../model/egress/routes.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Firewall } from '../model/firewall.ts'
-import { KeyLeases } from '../model/keys/key-leases.ts'
+import { KeyLeases, type OtherProcesses } from '../model/keys/key-leases.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
 import { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import { serviceLevelNow } from '../model/overview/service-level.ts'
@@ -74,6 +74,8 @@ export interface World {
   maxTurns: number
   /** Absent: no other process serves requests. */
   sharing?: Sharing
+  /** Absent: the server was not started by a supervisor, and no other process uses the folder. */
+  others?: OtherProcesses
   timeout: (ms: number) => AbortSignal
 }
 
@@ -323,19 +325,21 @@ const getSignIns = (
   return new SignIns({ db, sealer, clock, random, log, oauth, getRoute: (flow) => egress.ofSignIn(flow), callback })
 }
 
+const NO_OTHERS: OtherProcesses = { number: 0, isAlive: () => false, hasEarlier: () => false }
+
 const leasesOf = (
-  { folder: { db }, clock, log, sharing }: World,
+  { folder: { db }, clock, log, sharing, others = NO_OTHERS }: World,
   { keys, ledger }: Pick<Bindings, 'keys' | 'ledger'>,
 ): KeyLeases =>
   new KeyLeases({
-    ...{ db, clock, log, processes: sharing?.processes ?? 1 },
+    ...{ db, clock, log, others, processes: sharing?.processes ?? 1 },
     limit: (id) => keys.limit(id),
     limits: () => keys.limits(),
     flush: () => ledger.flush(),
   })
 
 const getLedger = (
-  { folder: { db, sqlite }, clock, log, checkpointer }: World,
+  { folder: { db, sqlite }, clock, log, checkpointer, others = NO_OTHERS }: World,
   live: LiveHub,
   onRecord: (entry: LedgerEntry) => void,
 ): Ledger => {
@@ -344,7 +348,7 @@ const getLedger = (
     if (usages > 0) live.note('usage')
     checkpointer?.written()
   }
-  return new Ledger({ sqlite, db, clock, log, onRecord, onWritten })
+  return new Ledger({ sqlite, db, clock, log, process: others.number, onRecord, onWritten })
 }
 
 /** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */

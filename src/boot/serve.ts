@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { canReadPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
 import { commit } from '../../db/commit.ts'
-import { acquireFolderLock, FolderLockedError, tryLock } from '../../db/lock.ts'
+import { acquireFolderLock, FolderLockedError, processLock, tryLock } from '../../db/lock.ts'
 import { createPasswords } from '../auth/passwords.ts'
 import { type Folder, openFolder } from '../cli/open-folder.ts'
 import { makePrivateFolder } from '../cli/private-folder.ts'
@@ -13,14 +13,14 @@ import type { Environment } from '../lib/env-proxy.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { steerPort } from '../lib/reuse-port.ts'
-import { forgetLeases } from '../model/keys/key-leases.ts'
+import { forgetLeases, type OtherProcesses } from '../model/keys/key-leases.ts'
 import { accountsPhrase, plural } from '../model/overview/pool-words.ts'
 import { getUserCommand } from '../ops/own-command.ts'
 import { Checkpointer } from '../threads/checkpointer.ts'
 import { createReader } from '../threads/reader.ts'
 import { replayThreads } from '../threads/replayer.ts'
 import { createDial } from '../upstream/dial.ts'
-import type { Sharing, World } from './build-bindings.ts'
+import type { World } from './build-bindings.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
 import { type RunningServer, type Share, startServer } from './server.ts'
 import { VERSION } from './version.ts'
@@ -63,6 +63,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
   const share = getShare(config, start)
+  const others = start && othersOf(config, start)
   const folder = openFolder(config, {
     clock: systemClock,
     random: systemRandom,
@@ -82,7 +83,8 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
     startReplay: replayThreads(folder.databasePath),
     checkpointer: canReadPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
     maxTurns,
-    ...(isOneOfSeveral && { sharing: sharingOf(config, start) }),
+    ...(others && { others }),
+    ...(others && isOneOfSeveral && { sharing: { ...others, processes: start.processes } }),
     timeout,
   }
   const server = startServer(world, share)
@@ -122,17 +124,21 @@ const getShare = (config: Config, start: StartOrder | null): Share => {
 }
 
 /** Each process holds a lock while it runs, so that the others see when it is gone. */
-const sharingOf = ({ DATA_DIR }: Config, { processes, number }: StartOrder): Sharing => {
-  const getName = (other: number) => `process-${other}`
-  const own = tryLock(DATA_DIR, getName(number))
+const othersOf = ({ DATA_DIR }: Config, { number }: StartOrder): OtherProcesses => {
+  const own = tryLock(DATA_DIR, processLock(number))
   if (!own) throw new FolderLockedError(DATA_DIR, null)
   const isAlive = (other: number) => {
     if (other === number) return own !== null
-    const lock = tryLock(DATA_DIR, getName(other))
+    const lock = tryLock(DATA_DIR, processLock(other))
     lock?.release()
     return lock === null
   }
-  return { processes, number, isAlive }
+  let earlier = Array.from({ length: number - 1 }, (_, i) => i + 1)
+  const hasEarlier = () => {
+    earlier = earlier.filter(isAlive) // an ended process does not come back
+    return earlier.length > 0
+  }
+  return { number, isAlive, hasEarlier }
 }
 
 const changed = (what: string, before: string | number, now: string | number): ConfigError =>

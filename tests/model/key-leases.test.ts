@@ -13,9 +13,15 @@ import { seededRandom } from '../../src/lib/random.ts'
 import { updateKey } from '../../src/model/keys/api-keys.ts'
 import { KeyPatch } from '../../src/model/keys/key-input.ts'
 import { forgetLeases, KeyLeases } from '../../src/model/keys/key-leases.ts'
-import { getLimits, WINDOW_MS } from '../../src/model/keys/key-limits.ts'
+import { getLimits, leasedOf, WINDOW_MS } from '../../src/model/keys/key-limits.ts'
 import { KeyRing } from '../../src/model/keys/key-ring.ts'
-import { deltaStatement, type LimitDelta, type Reservation, type Use } from '../../src/model/keys/reservations.ts'
+import {
+  deltaStatement,
+  type LimitDelta,
+  leasePath,
+  type Reservation,
+  type Use,
+} from '../../src/model/keys/reservations.ts'
 import { ManualClock } from '../support/clock.ts'
 import { aKey, anActor } from '../support/keys.ts'
 
@@ -35,6 +41,8 @@ interface Process {
   flush(): void
   free(): number
   reload(): void
+  /** It was killed. */
+  die(): void
   /** From now on its connection can only read. */
   loseDisk(): void
   leases: KeyLeases
@@ -42,6 +50,8 @@ interface Process {
 
 /** `count` processes on one file, and a key with one limit. */
 const world = (limit: { limitType: LimitType; maxValue: number }, count = 3) => {
+  const alive = new Set<number>()
+  let started = 0
   const dir = mkdtempSync(join(tmpdir(), 'leases-'))
   cleanUps.push(() => rmSync(dir, { recursive: true, force: true }))
   const clock = new ManualClock()
@@ -56,16 +66,24 @@ const world = (limit: { limitType: LimitType; maxValue: number }, count = 3) => 
   const { row, key } = aKey(db, { limits: [{ limitWindow: WINDOW, ...limit }] }, { at: clock.now() })
   const processes: Process[] = []
   const start = (): Process => {
+    const number = ++started
+    alive.add(number)
     const { sqlite, db } = opened()
     const ring = new KeyRing(db)
     let pending: LimitDelta[] = []
     const flush = () => {
-      for (const { keyId: _, ...delta } of pending) sqlite.query(deltaStatement).run(delta)
+      for (const { keyId: _, ...delta } of pending)
+        sqlite.query(deltaStatement).run({ ...delta, process: leasePath(number) })
       pending = []
     }
     const limitNow = () => ring.find(key)!.limits[0]!
     const leases = new KeyLeases({
       ...{ db, clock, log, processes: count, flush },
+      others: {
+        number,
+        isAlive: (other) => alive.has(other),
+        hasEarlier: () => [...alive].some((other) => other < number),
+      },
       limit: (id) => ring.limit(id),
       limits: () => ring.limits(),
     })
@@ -79,6 +97,10 @@ const world = (limit: { limitType: LimitType; maxValue: number }, count = 3) => 
         ring.reload()
         leases.giveBack('excess')
       },
+      die: () => {
+        alive.delete(number)
+        processes.splice(processes.indexOf(own), 1)
+      },
       loseDisk: () => void sqlite.run('PRAGMA query_only = ON'),
       leases,
     }
@@ -88,15 +110,15 @@ const world = (limit: { limitType: LimitType; maxValue: number }, count = 3) => 
     processes.push(own)
     return own
   }
-  const started = Array.from({ length: count }, start)
+  for (let i = 0; i < count; i++) start()
   return {
     clock,
     db,
-    processes: started,
+    processes,
     start,
     stored: () => {
-      const { currentValue, leased, maxValue, resetAt } = getLimits(db, row.id)[0]!
-      return { used: currentValue, leased, max: maxValue, resetAt }
+      const { currentValue, maxValue, resetAt, ...limit } = getLimits(db, row.id)[0]!
+      return { used: currentValue, leased: leasedOf(limit), max: maxValue, resetAt }
     },
     edit: (patch: Record<string, unknown>) =>
       commit(db, (tx) =>
@@ -153,10 +175,61 @@ describe('a single process', () => {
     expect(only!.free()).toBe(98)
     only!.flush()
     expect(stored()).toMatchObject({ used: 2, leased: 98 })
+    only!.die()
     commit(db, (tx) => forgetLeases(tx))
     const next = start()
     await next.admit()
     expect(stored()).toMatchObject({ used: 2, leased: 98 })
+  })
+
+  test('drops what a successor that crashed had leased, while an earlier process still ends a stream', async () => {
+    const { clock, processes, start, stored } = world({ limitType: 'requests', maxValue: 100 }, 1)
+    const [first] = processes
+    await first!.admit() // a long stream
+    first!.leases.close()
+    const second = start()
+    for (let i = 0; i < 2; i++) second.end(await second.admit())
+    second.flush()
+    second.die()
+    const third = start()
+    for (let i = 0; i < 97; i++) await third.admit()
+    expect(admitted(await passTime(clock, Promise.allSettled([third.admit()])))).toHaveLength(0)
+    expect(stored()).toMatchObject({ used: 2, leased: 98 })
+  })
+
+  test('drops what its predecessor had leased when that died before it could return it', async () => {
+    const { processes, start, stored } = world({ limitType: 'requests', maxValue: 100 }, 1)
+    const [first] = processes
+    first!.end(await first!.admit())
+    first!.flush()
+    const second = start()
+    first!.die()
+    for (let i = 0; i < 99; i++) await second.admit()
+    await expect(second.admit()).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    expect(stored()).toMatchObject({ used: 1, leased: 99 })
+  })
+
+  test('leaves room for an earlier process that still has connections', async () => {
+    const { clock, processes, start, stored } = world({ limitType: 'requests', maxValue: 10 }, 1)
+    const [first] = processes
+    await first!.admit()
+    first!.leases.close()
+    const second = start()
+    await second.admit()
+    await first!.admit()
+    const more = Promise.allSettled(Array.from({ length: 9 }, () => second.admit()))
+    expect(admitted(await passTime(clock, more))).toHaveLength(7)
+    expect(stored()).toMatchObject({ used: 0, leased: 10 })
+  })
+
+  test('can use what it could not return', async () => {
+    const { processes } = world({ limitType: 'requests', maxValue: 2 }, 1)
+    const [only] = processes
+    await only!.admit()
+    only!.loseDisk()
+    only!.leases.close()
+    expect(only!.free()).toBe(1)
+    await only!.admit()
   })
 
   test('keeps the limit in memory while the database cannot be written', async () => {

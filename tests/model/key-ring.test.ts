@@ -6,7 +6,7 @@ import { deleteKey, regenerateKey, updateKey } from '../../src/model/keys/api-ke
 import { KeyPatch } from '../../src/model/keys/key-input.ts'
 import { WINDOW_MS } from '../../src/model/keys/key-limits.ts'
 import { type KeyPolicy, KeyRing } from '../../src/model/keys/key-ring.ts'
-import { deltaStatement, type LimitDelta } from '../../src/model/keys/reservations.ts'
+import { deltaStatement, type LimitDelta, leasePath } from '../../src/model/keys/reservations.ts'
 import { testDb } from '../support/db.ts'
 import { aKey, anActor } from '../support/keys.ts'
 import { reserveAlone as reserve } from '../support/reserve.ts'
@@ -24,7 +24,7 @@ const open = (input: Record<string, unknown> = { limits }) => {
   const { row, key } = aKey(db, input, { at: NOW })
   const ring = new KeyRing(db)
   const flush = (deltas: readonly LimitDelta[]) => {
-    for (const { keyId: _, ...delta } of deltas) sqlite.query(deltaStatement).run(delta)
+    for (const { keyId: _, ...delta } of deltas) sqlite.query(deltaStatement).run({ ...delta, process: leasePath(0) })
   }
   return { db, sqlite, id: row.id, hash: row.keyHash, key, ring, flush, policy: () => ring.find(key)! }
 }

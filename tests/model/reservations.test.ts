@@ -10,6 +10,7 @@ import {
   estimateTokens,
   type LimitDelta,
   type LiveLimit,
+  leasePath,
   type Reservation,
   type Use,
 } from '../../src/model/keys/reservations.ts'
@@ -254,7 +255,7 @@ describe('the SQL statement of the ledger', () => {
        VALUES ('lim_1', 'key_1', 'requests', 'daily', 9, ?, ?)`,
       [stored.current, stored.resetAt],
     )
-    sqlite.query(deltaStatement).run({ limitId: 'lim_1', delta, leased: 0, resetAt })
+    sqlite.query(deltaStatement).run({ limitId: 'lim_1', delta, leased: 0, resetAt, process: leasePath(0) })
     return sqlite.query('SELECT current_value AS current, reset_at AS resetAt FROM api_key_limits').get()
   }
 

@@ -66,7 +66,7 @@ const limitRow = ({ spawn: { dataDir } }: World) => {
   const db = new Database(join(dataDir, 'sluice.db'), { readonly: true })
   try {
     return db
-      .query<{ used: number; leased: number }, []>('SELECT current_value AS used, leased FROM api_key_limits')
+      .query<{ used: number; leases: string }, []>('SELECT current_value AS used, leases FROM api_key_limits')
       .get()
   } finally {
     db.close()
@@ -84,7 +84,7 @@ describe('a key limit over three processes', () => {
     expect(outcome).toEqual({ admitted: 700, rejected: 800, other: [] })
     expect((await streamsAt(world)).streams).toBe(700)
     expect(await world.server.stop()).toBe(0)
-    expect(limitRow(world)).toEqual({ used: 700, leased: 0 })
+    expect(limitRow(world)).toEqual({ used: 700, leases: '{}' })
     expectTotalsMatchRows(world.spawn.dataDir)
   }, 120_000)
 })

@@ -2,25 +2,36 @@
  * Lets several processes share key limits exactly: each leases a slice of what is left of a limit in its row, and admits
  * requests from its slice without reading the database. Used plus leased never exceeds the maximum.
  */
-import { and, eq, gt, gte, isNotNull, sql } from 'drizzle-orm'
+import { eq, isNotNull, ne } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../../db/schema/keys.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { isRunning, type LimitRow, resetAfter } from './key-limits.ts'
+import { isRunning, type LimitRow, leasedOf, limitsInUse, resetAfter } from './key-limits.ts'
 import { type Estimate, type LiveLimit, type Reservation, reserve, shortages, startWindow } from './reservations.ts'
 
 interface LeaseDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Processes that share the database, this one included. */
+  /** Processes that serve requests together, this one included. */
   processes: number
+  others: OtherProcesses
   limit: (id: string) => LiveLimit | undefined
   limits: () => Iterable<LiveLimit>
   /** Writes ended turns, so that the rows count what they used. */
   flush: () => void
+}
+
+/** What this process knows of the others that use the database. */
+export interface OtherProcesses {
+  /** Of this process; one that starts later has another number. */
+  number: number
+  /** Whether the process with this number runs. */
+  isAlive: (number: number) => boolean
+  /** Whether a process that started earlier still runs. */
+  hasEarlier: () => boolean
 }
 
 /** A slice is at most this many times what a request needs, so that a process that dies takes little with it. */
@@ -49,36 +60,18 @@ export class KeyLeases {
    * `'excess'` only what exceeds a maximum that was lowered.
    */
   giveBack(what: 'all' | 'excess' = 'all'): void {
-    const { db } = this.#deps
-    const spent = sql`${apiKeyLimits.currentValue} + ${apiKeyLimits.leased}`
-    const isSpent = what === 'all' ? gte(spent, apiKeyLimits.maxValue) : gt(spent, apiKeyLimits.maxValue)
-    const rows = db
-      .select()
-      .from(apiKeyLimits)
-      .where(and(gt(apiKeyLimits.leased, 0), isSpent))
-      .all()
-    if (!rows.some((row) => this.#returnable(row, what) > 0)) return
-    commit(db, (tx) => {
-      for (const { id } of rows) {
-        const row = getRow(tx, id)
-        if (row) this.#return(tx, row, this.#returnable(row, what))
-      }
-    })
+    const rows = limitsInUse(this.#deps.db).filter((row) => this.#returnable(row, what) > 0)
+    if (rows.length > 0) this.#return(rows, (row) => this.#returnable(row, what))
   }
 
   /** Returns everything that is not reserved. Further requests of a process that is ending lease small slices. */
   close(): void {
-    const { db, log, limits } = this.#deps
+    const { log, limits, limit } = this.#deps
     this.#isEnding = true
     const leased = [...limits()].filter(({ free }) => free > 0)
     if (leased.length === 0) return
     try {
-      commit(db, (tx) => {
-        for (const { id, free } of leased) {
-          const row = getRow(tx, id)
-          if (row) this.#return(tx, row, free)
-        }
-      })
+      this.#return(leased, ({ id }) => limit(id)?.free ?? 0)
     } catch (err) {
       log.warn('unused parts of key limits could not be returned', { err })
     }
@@ -87,18 +80,28 @@ export class KeyLeases {
   #returnable(row: LimitRow, what: 'all' | 'excess'): number {
     const limit = this.#deps.limit(row.id)
     if (!limit || limit.resetAt !== row.resetAt || this.#pending.has(row.id)) return 0
-    return what === 'all' ? limit.free : Math.min(limit.free, row.currentValue + row.leased - row.maxValue)
+    const excess = row.currentValue + leasedOf(row) - row.maxValue
+    if (what === 'all') return excess >= 0 ? limit.free : 0
+    return Math.min(limit.free, excess)
   }
 
-  #return(tx: Tx, { id, leased, resetAt }: LimitRow, amount: number): void {
-    const limit = this.#deps.limit(id)
-    if (!limit || limit.resetAt !== resetAt || amount <= 0) return
-    limit.free -= amount
-    limit.shortUntil = 0
-    tx.update(apiKeyLimits)
-      .set({ leased: Math.max(0, leased - amount) })
-      .where(eq(apiKeyLimits.id, id))
-      .run()
+  /** Memory changes after the commit: what was not returned can still be used. */
+  #return(limits: readonly { id: string }[], amountOf: (row: LimitRow) => number): void {
+    const { db, limit, others } = this.#deps
+    const returned = commit(db, (tx) =>
+      limits.flatMap(({ id }) => {
+        const row = getRow(tx, id)
+        const live = limit(id)
+        const amount = row && live?.resetAt === row.resetAt ? amountOf(row) : 0
+        if (!row || !live || amount <= 0) return []
+        setLease(tx, row, others.number, (row.leases[others.number] ?? 0) - amount)
+        return [{ live, amount }]
+      }),
+    )
+    for (const { live, amount } of returned) {
+      live.free -= amount
+      live.shortUntil = 0
+    }
   }
 
   async #leaseFirst(policy: { limits: readonly LiveLimit[] }, estimate: Estimate): Promise<Reservation> {
@@ -136,14 +139,19 @@ export class KeyLeases {
    * process goes on alone; otherwise nothing is leased.
    */
   #take(limit: LiveLimit, amount: number): 'done' | 'short' {
-    const { db, clock, log, processes } = this.#deps
+    const { db, clock, log, processes, others } = this.#deps
     const now = clock.now()
     if (limit.free >= amount) return 'done' // returned by a request that ended
     try {
       const taken = commit(db, (tx) => {
         const row = getRow(tx, limit.id)
         if (!row) return null
-        const rest = sliceOf(row, { amount: amount - limit.free, now, processes: this.#isEnding ? 2 : processes })
+        const rest = sliceOf(this.#ofLiving(row), {
+          amount: amount - limit.free,
+          now,
+          number: others.number,
+          processes: this.#isSharing() ? Math.max(2, processes) : 1,
+        })
         tx.update(apiKeyLimits).set(rest.row).where(eq(apiKeyLimits.id, limit.id)).run()
         return rest
       })
@@ -153,6 +161,25 @@ export class KeyLeases {
       log.warn('a key limit could not be leased', { limit: limit.id, err })
       return processes > 1 ? 'short' : lendAll(limit)
     }
+  }
+
+  /** A single process shares with one that it succeeds, or that succeeds it. */
+  #isSharing(): boolean {
+    const { processes, others } = this.#deps
+    return processes > 1 || this.#isEnding || others.hasEarlier()
+  }
+
+  /**
+   * Several processes count what a dead one had leased as used: it may have sent requests that no row shows. A single one
+   * drops it, as a restart does: it may be the whole rest of the limit.
+   */
+  #ofLiving(row: LimitRow): LimitRow {
+    const { processes, others } = this.#deps
+    if (processes > 1) return row
+    const living = Object.entries(row.leases).filter(
+      ([name]) => Number(name) === others.number || others.isAlive(Number(name)),
+    )
+    return { ...row, leases: Object.fromEntries(living) }
   }
 
   #ask(): void {
@@ -168,29 +195,30 @@ export class KeyLeases {
 interface Slice {
   amount: number
   /** The new values of the row. */
-  row: Pick<LimitRow, 'currentValue' | 'leased' | 'resetAt'>
+  row: Pick<LimitRow, 'currentValue' | 'leases' | 'resetAt'>
   /** What is left for others. */
   rest: number
 }
 
 const sliceOf = (
   row: LimitRow,
-  { amount, now, processes }: { amount: number; now: number; processes: number },
+  { amount, now, number, processes }: { amount: number; now: number; number: number; processes: number },
 ): Slice => {
   const isCurrent = isRunning(now, row.resetAt, row.limitWindow)
-  const { currentValue, leased } = isCurrent ? row : { currentValue: 0, leased: 0 }
+  const { currentValue, leases } = isCurrent ? row : { currentValue: 0, leases: {} as LimitRow['leases'] }
   const resetAt = isCurrent ? row.resetAt : resetAfter(now, row.resetAt, row.limitWindow)
-  const rest = Math.max(0, row.maxValue - currentValue - leased)
+  const rest = Math.max(0, row.maxValue - currentValue - leasedOf({ leases }))
   const share = processes > 1 ? Math.min(Math.ceil(rest / (2 * processes)), amount * REQUESTS_A_SLICE) : rest
   const slice = Math.min(rest, Math.max(amount, share))
-  return { amount: slice, row: { currentValue, leased: leased + slice, resetAt }, rest: rest - slice }
+  const next = withLease(leases, number, (leases[number] ?? 0) + slice)
+  return { amount: slice, row: { currentValue, leases: next, resetAt }, rest: rest - slice }
 }
 
 const lend = (limit: LiveLimit, { amount, row, rest }: Slice, now: number, wanted: number): 'done' | 'short' => {
   if (row.resetAt !== limit.resetAt) startWindow(limit, row.resetAt)
   limit.free += amount
   limit.settled = Math.max(limit.settled, row.currentValue)
-  const isOurs = row.leased <= limit.free + limit.reserved
+  const isOurs = leasedOf(row) <= limit.free + limit.reserved
   if (rest === 0 && isOurs) limit.shortUntil = Number.POSITIVE_INFINITY
   const isUsedUp = limit.settled >= limit.maxValue
   return limit.free >= wanted || limit.shortUntil > now || isUsedUp ? 'done' : 'short'
@@ -205,8 +233,20 @@ const lendAll = (limit: LiveLimit): 'done' => {
 const getRow = (tx: Tx, id: string): LimitRow | undefined =>
   tx.select().from(apiKeyLimits).where(eq(apiKeyLimits.id, id)).get()
 
+const setLease = (tx: Tx, { id, leases }: LimitRow, number: number, amount: number): void => {
+  tx.update(apiKeyLimits)
+    .set({ leases: withLease(leases, number, amount) })
+    .where(eq(apiKeyLimits.id, id))
+    .run()
+}
+
+const withLease = (leases: LimitRow['leases'], number: number, amount: number): LimitRow['leases'] => {
+  const { [number]: _, ...rest } = leases
+  return amount > 0 ? { ...rest, [number]: amount } : rest
+}
+
 /** After a start with no other process: what processes that were killed had leased is free again. */
 export const forgetLeases = (tx: Tx): void => {
-  tx.update(apiKeyLimits).set({ leased: 0 }).where(gt(apiKeyLimits.leased, 0)).run()
+  tx.update(apiKeyLimits).set({ leases: {} }).where(ne(apiKeyLimits.leases, {})).run()
   tx.update(accounts).set({ streamSlots: null }).where(isNotNull(accounts.streamSlots)).run()
 }

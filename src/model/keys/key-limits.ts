@@ -1,5 +1,5 @@
 /** The limits of API keys as rows: their windows, and replacing a list of limits. */
-import { and, eq, gt, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, gte, isNotNull, lt, ne, notInArray, or, type SQL, sql } from 'drizzle-orm'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { apiKeyLimits, type LimitType, type LimitWindow } from '../../../db/schema/keys.ts'
 import { requestHours, requests } from '../../../db/schema/requests.ts'
@@ -71,8 +71,12 @@ export const getLimits = (db: Db, keyId: string): LimitRow[] =>
     .orderBy(...LIMIT_ORDER)
     .all()
 
+/** By all processes. */
+export const leasedOf = ({ leases }: Pick<LimitRow, 'leases'>): number =>
+  Object.values(leases).reduce((sum, amount) => sum + amount, 0)
+
 export const limitsInUse = (db: Db): LimitRow[] =>
-  db.select().from(apiKeyLimits).where(gt(apiKeyLimits.leased, 0)).all()
+  db.select().from(apiKeyLimits).where(ne(apiKeyLimits.leases, {})).all()
 
 type NewLimit = LimitInput & { id: string; keyId: string }
 

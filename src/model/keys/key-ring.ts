@@ -2,7 +2,7 @@
 import type { Db } from '../../../db/commit.ts'
 import { hashKey, listKeys, type StoredKey } from './api-keys.ts'
 import type { UsageSection } from './key-input.ts'
-import type { LimitRow } from './key-limits.ts'
+import { type LimitRow, leasedOf } from './key-limits.ts'
 import { type KeyScope, keyScope } from './key-scope.ts'
 import type { LiveLimit } from './reservations.ts'
 
@@ -129,7 +129,7 @@ const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
   live.maxValue = row.maxValue
   if (row.resetAt !== live.resetAt) return live
   live.settled = row.currentValue
-  if (row.currentValue + row.leased < row.maxValue) live.shortUntil = 0
+  if (row.currentValue + leasedOf(row) < row.maxValue) live.shortUntil = 0
   return live
 }
 

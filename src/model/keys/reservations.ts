@@ -64,15 +64,21 @@ const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
 const BUSY_RETRY_SECONDS = 5
 
 /**
- * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$leased`, `$resetAt`): what was leased is now used. A later
- * window starts at zero; a turn that ends after its window adds nothing to the next.
+ * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$leased`, `$resetAt`, and `$process` from `leasePath`): what
+ * was leased is now used. A later window starts at zero; a turn that ends after its window adds nothing to the next.
  */
 export const deltaStatement = `
 UPDATE api_key_limits SET
   current_value = CASE WHEN reset_at = $resetAt THEN current_value + $delta ELSE $delta END,
-  leased = CASE WHEN reset_at = $resetAt AND leased > $leased THEN leased - $leased ELSE 0 END,
+  leases = CASE
+    WHEN reset_at < $resetAt THEN '{}'
+    WHEN leases ->> $process > $leased THEN json_set(leases, $process, leases ->> $process - $leased)
+    ELSE json_remove(leases, $process) END,
   reset_at = $resetAt
 WHERE id = $limitId AND reset_at <= $resetAt`
+
+/** Where a row has the lease of the process with this number. */
+export const leasePath = (process: number): string => `$."${process}"`
 
 /** One byte counts as one token, up to 8,192; settling corrects it. */
 export const estimateTokens = (bodyBytes: number): Pick<Use, 'inputTokens' | 'outputTokens'> => ({

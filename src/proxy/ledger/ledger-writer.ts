@@ -5,7 +5,7 @@ import { toSnakeCase } from 'drizzle-orm/casing'
 import { attempts, requests } from '../../../db/schema/requests.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
-import { deltaStatement, type LimitDelta } from '../../model/keys/reservations.ts'
+import { deltaStatement, type LimitDelta, leasePath } from '../../model/keys/reservations.ts'
 import { CountedClients } from '../../model/log/counted-clients.ts'
 import { isCounted } from '../../model/log/counted-requests.ts'
 import { isFault } from '../../model/log/turn-fault.ts'
@@ -31,10 +31,12 @@ export interface LedgerWriter {
 }
 
 /** Prepares the statements on `sqlite`, whose schema must exist. */
-export const ledgerWriter = (sqlite: Database): LedgerWriter => {
+/** `process`: the number of this process, under which it leases key limits. */
+export const ledgerWriter = (sqlite: Database, process = 0): LedgerWriter => {
   const insertRequest = inserter(sqlite, requests)
   const insertAttempt = inserter(sqlite, attempts)
   const addToLimit = sqlite.prepare(deltaStatement)
+  const lease = leasePath(process)
   const addToKey = sqlite.prepare(ADD_TO_KEY)
   const addToAccount = sqlite.prepare(ADD_TO_ACCOUNT)
   const addToHour = sqlite.prepare(ADD_TO_HOUR)
@@ -55,7 +57,10 @@ export const ledgerWriter = (sqlite: Database): LedgerWriter => {
       const hours = hourSums(counted, clients)
       runAll(addToHour, hours)
       addLate(hours)
-      runAll(addToLimit, limitSums(counted))
+      runAll(
+        addToLimit,
+        limitSums(counted).map((sum) => ({ ...sum, process: lease })),
+      )
       runAll(saveAffinity, lastAffinity(entries))
       for (const [accountId, snapshot] of usage)
         saveUsage.run({ accountId, at: snapshot.at, snapshot: JSON.stringify(snapshot) })
@@ -212,7 +217,7 @@ const add = (sum: Sum, row: LedgerEntry['row']): void => {
 }
 
 /** Adds up the deltas of one limit and window; their order does not matter to `deltaStatement`. */
-const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, 'keyId'>> => {
+const limitSums = (entries: readonly LedgerEntry[]): Omit<LimitDelta, 'keyId'>[] => {
   const sums = new Map<string, Omit<LimitDelta, 'keyId'>>()
   for (const { keyId: _, ...added } of entries.flatMap((entry) => entry.limitDeltas)) {
     const name = `${added.limitId}\0${added.resetAt}`
@@ -220,7 +225,7 @@ const limitSums = (entries: readonly LedgerEntry[]): Iterable<Omit<LimitDelta, '
     sum.delta += added.delta
     sum.leased += added.leased
   }
-  return sums.values()
+  return [...sums.values()]
 }
 
 const lastAffinity = (entries: readonly LedgerEntry[]): Iterable<AffinityRow> => {

@@ -15,6 +15,8 @@ interface LedgerDeps {
   db: Db
   clock: Clock
   log: Log
+  /** The number of this process among those that use the database; 0: there is no other. */
+  process?: number
   /** Called for each ended turn immediately; must be cheap and must not throw. */
   onRecord?: (entry: LedgerEntry) => void
   /** Called after a successful write, when nothing of it is pending. */
@@ -54,7 +56,7 @@ export class Ledger {
 
   constructor(deps: LedgerDeps) {
     this.#deps = deps
-    this.#writer = ledgerWriter(deps.sqlite)
+    this.#writer = ledgerWriter(deps.sqlite, deps.process)
     this.#rejections = new Rejections(deps)
   }
 

@@ -3,7 +3,7 @@
  * folder itself has one server, and within it only one process runs the jobs or refreshes the tokens of an account.
  */
 import { Database } from 'bun:sqlite'
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makePrivate } from './private-file.ts'
 
@@ -41,9 +41,9 @@ export function acquireFolderLock(dir: string): FolderLock {
   const refuse = () => new FolderLockedError(dir, readPid(pidPath))
   const sqlite = openLock(path)
   if (!sqlite) throw refuse()
-  if (isHeld(dir, JOBS_LOCK)) {
+  if (hasServer(dir)) {
     sqlite.close()
-    throw refuse()
+    throw new FolderLockedError(dir, null) // the stored pid is the lost supervisor's
   }
   writeFileSync(pidPath, `${process.pid}\n`, { mode: 0o600 })
   makePrivate(pidPath) // a crash may have left it
@@ -63,6 +63,16 @@ export function tryLock(dir: string, name: string): FolderLock | null {
   mkdirSync(join(dir, LOCKS), { recursive: true, mode: 0o700 })
   const sqlite = openLock(pathOf(dir, name))
   return sqlite && { release: once(() => sqlite.close()) }
+}
+
+/** Whether a server process runs, with a supervisor or without. */
+function hasServer(dir: string): boolean {
+  if (isHeld(dir, JOBS_LOCK)) return true
+  if (!existsSync(join(dir, LOCKS))) return false
+  return readdirSync(join(dir, LOCKS)).some((file) => {
+    const number = /^process-(\d+)\.lock$/.exec(file)?.[1]
+    return number !== undefined && isHeld(dir, processLock(Number(number)))
+  })
 }
 
 function isHeld(dir: string, name: string): boolean {

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { acquireFolderLock, FolderLockedError, JOBS_LOCK, tryLock } from '../../db/lock.ts'
+import { acquireFolderLock, FolderLockedError, JOBS_LOCK, processLock, tryLock } from '../../db/lock.ts'
 
 const cleanUps: (() => void)[] = []
 afterEach(() => {
@@ -125,6 +125,19 @@ test('the folder counts as in use while a process still runs its jobs', () => {
   const jobs = tryLock(dir, JOBS_LOCK)
   expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
   jobs?.release()
+  expect(refusal(dir)).toBeNull()
+})
+
+test('the folder counts as in use while any server process runs, whose supervisor may be gone', async () => {
+  const dir = aFolder()
+  acquireFolderLock(dir).release()
+  writeFileSync(join(dir, 'sluice.pid'), '1\n')
+  const { child, firstLine } = aProcess(dir, processLock(12))
+  expect(await firstLine()).toBe('held')
+  expect(refusal(dir)).toBeInstanceOf(FolderLockedError)
+  expect(refusal(dir)).toMatchObject({ pid: null })
+  child.kill('SIGKILL')
+  await child.exited
   expect(refusal(dir)).toBeNull()
 })
 

@@ -45,7 +45,7 @@ export interface Link {
   send(message: FromWorker): void
   /** Later messages go to `listener`, in place of an earlier one. */
   listen(listener: (message: ToWorker) => void): void
-  /** Called when the supervisor is gone. */
+  /** Called when the supervisor is gone. Before `onLost` is called, the process exits then. */
   onLost(fn: () => void): void
 }
 
@@ -57,6 +57,9 @@ export const openLink = (): Link | null => {
   if (!process.send || !process.argv.includes(WORKER_FLAG)) return null
   let listener: ((message: ToWorker) => void) | null = null
   const early: ToWorker[] = []
+  let lost: () => void = () => process.exit(1) // until it serves there is nothing to finish
+  process.once('disconnect', () => lost())
+  if (!process.connected) lost()
   process.on('message', (message: ToWorker) => {
     if (listener) listener(message)
     else early.push(message)
@@ -69,7 +72,9 @@ export const openLink = (): Link | null => {
       listener = next
       for (const message of early.splice(0)) next(message)
     },
-    onLost: (fn) => void process.once('disconnect', fn),
+    onLost: (fn) => {
+      lost = fn
+    },
   }
 }
 

@@ -1,5 +1,5 @@
 /** How the last reload went: written by the supervisor into the data folder, read by `sluice reload`. */
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseJson } from '../lib/json.ts'
 
@@ -21,6 +21,9 @@ export const writeReport = (folder: string, report: ReloadReport): void => {
   writeFileSync(`${path}.new`, `${JSON.stringify(report)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
+
+/** At a clean exit, because another program may get the supervisor's process id. */
+export const removeReport = (folder: string): void => rmSync(pathOf(folder), { force: true })
 
 /** Null when no supervisor has written one. */
 export const readReport = (folder: string): ReloadReport | null => {

@@ -12,7 +12,7 @@ import { createLog, type Log } from '../lib/log.ts'
 import { sdNotify } from '../lib/sd-notify.ts'
 import { workerCommand } from '../ops/own-command.ts'
 import { readConfig, withEnvFile } from './env.ts'
-import { type ReloadReport, writeReport } from './reload-report.ts'
+import { type ReloadReport, removeReport, writeReport } from './reload-report.ts'
 import { Worker } from './worker.ts'
 import type { FromWorker, Listening } from './worker-messages.ts'
 
@@ -47,6 +47,7 @@ export const supervise = async (environment: Environment, processes: number): Pr
   if (isatty(0) && isatty(2)) process.on('SIGHUP', () => supervisor.stop('SIGHUP'))
   process.on('SIGUSR2', () => void supervisor.reload())
   const code = await supervisor.run()
+  removeReport(config.DATA_DIR)
   lock.release()
   return code
 }

@@ -1,5 +1,5 @@
 /** `sluice reload`: replaces the running server by the program on disk, without ending a request. */
-import { tryLock } from '../../db/lock.ts'
+import { acquireFolderLock, FolderLockedError, tryLock } from '../../db/lock.ts'
 import { getDataDir } from '../boot/env.ts'
 import { type ReloadReport, readReport } from '../boot/reload-report.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -14,7 +14,7 @@ const PATIENCE_MS = 10_000
 export const reload: Run<object> = async (io) => {
   const folder = getDataDir(io.environment) // the rest of the environment may be what the new process rejects
   const before = readReport(folder)
-  if (!before || !isAlive(before.pid)) {
+  if (!before || before.pid !== serverOf(folder)) {
     io.stderr(
       `sluice: No server is running with the data folder ${folder}. Start it with "${getUserCommand()} serve".\n`,
     )
@@ -34,6 +34,20 @@ export const reload: Run<object> = async (io) => {
     return state === 'done' ? 0 : 1
   } finally {
     lock.release()
+  }
+}
+
+/**
+ * The process that holds the lock of the folder, or null. After a crash the report is still there, and its process id
+ * may belong to another program.
+ */
+const serverOf = (folder: string): number | null => {
+  try {
+    acquireFolderLock(folder).release()
+    return null
+  } catch (err) {
+    if (err instanceof FolderLockedError) return err.pid
+    throw err
   }
 }
 

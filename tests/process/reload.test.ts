@@ -181,6 +181,29 @@ test('of two reloads at once, one works and the other says so', async () => {
   expect([exitCode, stderr]).toEqual([1, expect.stringContaining('No server is running')])
 }, 60_000)
 
+test('after a crash, reload leaves a program alone that got the process id of the server', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const { server } = world
+  const report = join(server.dataDir, 'sluice.reload')
+  const { pid, ...rest } = JSON.parse(readFileSync(report, 'utf8')) as { pid: number } // as: its own format
+  expect(pid).toBe(server.pid)
+  await server.kill()
+  const other = Bun.spawn(['sleep', '60'])
+  cleanUps.push(() => other.kill('SIGKILL'))
+  writeFileSync(report, JSON.stringify({ pid: other.pid, ...rest }))
+  writeFileSync(join(server.dataDir, 'sluice.pid'), `${other.pid}\n`)
+  expect(await reload(server)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('No server is running') })
+  expect([other.exitCode, other.signalCode]).toEqual([null, null])
+}, 60_000)
+
+test('a clean exit leaves no result of a reload behind', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const report = join(world.server.dataDir, 'sluice.reload')
+  expect(existsSync(report)).toBe(true)
+  expect(await world.server.stop()).toBe(0)
+  expect(existsSync(report)).toBe(false)
+}, 60_000)
+
 test('kill -9 of the new process while the old one has clients: they are served to the end, and so is the next one', async () => {
   await using world = await startWorld({ accounts: 1 })
   const { sim, key, server } = world

@@ -8,7 +8,8 @@ export interface ReloadReport {
   pid: number
   /** Reloads so far, the present one included. */
   count: number
-  state: 'idle' | 'running' | 'done' | 'failed'
+  /** `failed`: the earlier processes go on. */
+  state: 'idle' | 'running' | 'done' | 'failed' | 'stopping'
   /** For people: what happened. */
   message: string
 }

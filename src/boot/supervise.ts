@@ -123,6 +123,11 @@ class Supervisor {
     const before = pidsOf(this.#serving)
     const problem = await this.#replace()
     this.#isReloading = false
+    if (this.#isStopping) {
+      log.warn('the reload failed, and Sluice is stopping', { problem })
+      this.#report('stopping', problem ?? 'It was stopped during the reload.')
+      return
+    }
     notify('READY=1')
     if (problem === null) {
       const now = pidsOf(this.#serving)
@@ -136,19 +141,27 @@ class Supervisor {
     }
   }
 
-  /** Null when new processes have taken over; otherwise why not. */
+  /** Null when new processes have taken over; otherwise why not. If none is left to serve, they are started once more. */
   async #replace(): Promise<string | null> {
+    const problem = await this.#replaceOnce()
+    if (this.#isStopping || this.#serving.length > 0) return problem
+    this.#deps.log.error('no server process was left after the reload, so one is started again', { problem })
+    const lastProblem = await this.#replaceOnce()
+    if (this.#serving.length === 0) this.#giveUp()
+    return lastProblem
+  }
+
+  async #replaceOnce(): Promise<string | null> {
     const next = await this.#launchAll(this.#deps.processes)
-    if (typeof next === 'string') {
-      if (this.#serving.length === 0) this.#giveUp()
-      return next
-    }
+    if (typeof next === 'string') return next
     const before = this.#serving
-    this.#serving = next
+    this.#serving = next.filter((worker) => this.#workers.has(worker))
     this.#steer()
     await Promise.all(before.map((worker) => worker.handOver()))
     for (const worker of next) worker.send({ kind: 'take-over' })
-    return null
+    const ended = next.filter((worker) => !this.#workers.has(worker))
+    if (ended.length === 0) return null
+    return `${ended.length > 1 ? 'Processes' : 'Process'} ${pidsOf(ended)} ended before the reload was complete.`
   }
 
   /** All of them once they listen, or why one does not. */

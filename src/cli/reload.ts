@@ -30,6 +30,7 @@ export const reload: Run<object> = async (io) => {
     process.kill(before.pid, 'SIGUSR2')
     const { state, message } = await outcome(folder, before)
     if (state === 'done') io.stdout(`Reloaded. ${message}\n`)
+    else if (state === 'stopping') io.stderr(`sluice: The reload failed, and the server is stopping. ${message}\n`)
     else io.stderr(`sluice: The reload failed, and the running server goes on. ${message}\n`)
     return state === 'done' ? 0 : 1
   } finally {
@@ -57,7 +58,7 @@ const outcome = async (folder: string, before: ReloadReport): Promise<Pick<Reloa
     const now = readReport(folder)
     const hasBegun = now !== null && now.count > before.count
     if (hasBegun && now.state !== 'running') return now
-    if (!isAlive(before.pid)) return { state: 'failed', message: 'The server has stopped.' }
+    if (!isAlive(before.pid)) return { state: 'stopping', message: 'It has ended.' }
     if (!hasBegun && systemClock.monotonic() > deadline)
       return { state: 'failed', message: 'The server did not respond. It may be starting or stopping.' }
     await systemClock.sleep(BEAT_MS)

@@ -226,6 +226,39 @@ test('kill -9 of the new process while the old one has clients: they are served 
   expectTotalsMatchRows(server.dataDir)
 }, 60_000)
 
+test('kill -9 of the new process during the hand-over: another one is started, and the message names it', async () => {
+  await using world = await startWorld({ accounts: 1 })
+  const { server } = world
+  const [old] = server.workers()
+  process.kill(old!, 'SIGSTOP') // the hand-over waits for it
+  const result = reload(server)
+  await until(() => server.output().split('listening').length > 2)
+  const killed = server.workers().at(-1)!
+  process.kill(killed, 'SIGKILL')
+  await until(() => !server.workers().includes(killed))
+  process.kill(old!, 'SIGCONT')
+  const { exitCode, stdout, stderr } = await result
+  const [, next] = server.workers()
+  expect([exitCode, stderr, stdout]).toEqual([0, '', expect.stringContaining(`Process ${next} serves new requests.`)])
+  expect((await fetch(`${server.url}/health/ready`)).status).toBe(200)
+  expect(await server.stop()).toBe(0)
+}, 60_000)
+
+test('a stop during a reload is not reported as a reload', async () => {
+  await using world = await startWorld({ accounts: 1 })
+  const { server } = world
+  const [old] = server.workers()
+  process.kill(old!, 'SIGSTOP') // the hand-over waits for it
+  const result = reload(server)
+  await until(() => server.output().split('listening').length > 2)
+  const exitCode = server.stop()
+  await until(() => server.workers().length === 1)
+  process.kill(old!, 'SIGCONT')
+  expect(await result).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringContaining('is stopping.') })
+  expect(await exitCode).toBe(0)
+  expect(server.output()).not.toContain('reloaded')
+}, 60_000)
+
 test('kill -9 of the old process: the new one serves on and gets the jobs', async () => {
   await using world = await startWorld({ accounts: 1 })
   const { sim, key, server } = world

@@ -89,7 +89,7 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
   }
   const server = startServer(world, share)
   logUncaughtErrors(log)
-  const stop = drainOnSignal(server, log)
+  const stop = drainOnSignal(server, log, link !== null)
   if (link) follow(link, { server, log, stop })
   if (link && isOneOfSeveral) server.bindings.affinity.onRemembered = (row) => link.send({ kind: 'owner', row })
   if (config.LOG_FORMAT === 'json' || share.predecessor !== null)
@@ -198,7 +198,7 @@ const SAME_STOP_MS = 1000
 /** Drains and exits; without effect when it has begun already. */
 type Stop = (reason: string, deadlineSeconds?: number) => Promise<void>
 
-const drainOnSignal = (server: RunningServer, log: Log): Stop => {
+const drainOnSignal = (server: RunningServer, log: Log, isSupervised: boolean): Stop => {
   let stoppedAt: number | null = null
   const stop: Stop = async (reason, deadlineSeconds) => {
     if (stoppedAt !== null) return
@@ -215,7 +215,7 @@ const drainOnSignal = (server: RunningServer, log: Log): Stop => {
   process.on('SIGTERM', obey)
   process.on('SIGINT', obey)
   // The terminal was closed. Without one, as under nohup, the parent's choice for this signal is kept.
-  if (isatty(0) && isatty(2)) process.on('SIGHUP', obey)
+  if (!isSupervised && isatty(0) && isatty(2)) process.on('SIGHUP', obey)
   return stop
 }
 

@@ -44,7 +44,7 @@ export const supervise = async (environment: Environment, processes: number): Pr
   })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => supervisor.stop(signal))
   // The terminal was closed. Without one, as under nohup, the parent's choice for this signal is kept.
-  if (isatty(0) && isatty(2)) process.on('SIGHUP', () => supervisor.stop('SIGHUP'))
+  if (isatty(0) && isatty(2)) process.on('SIGHUP', () => supervisor.stop('SIGTERM'))
   process.on('SIGUSR2', () => void supervisor.reload())
   const code = await supervisor.run()
   removeReport(config.DATA_DIR)

@@ -56,6 +56,9 @@ export const WORKER_FLAG = '--worker'
 export const openLink = (): Link | null => {
   if (!process.send || !process.argv.includes(WORKER_FLAG)) return null
   let listener: ((message: ToWorker) => void) | null = null
+  // The runtime resets ignored signals in child processes (Bun 1.4.5), so under nohup only the supervisor ignores this
+  // one. When a terminal is closed, the supervisor sends SIGTERM.
+  process.on('SIGHUP', () => {})
   const early: ToWorker[] = []
   let lost: () => void = () => process.exit(1) // until it serves there is nothing to finish
   process.once('disconnect', () => lost())

@@ -5,7 +5,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { getThreads, spawnServer } from '../support/spawn.ts'
+import { childrenOf, getThreads, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectTotalsMatchRows, loggedRequests } from './books.ts'
@@ -94,8 +94,11 @@ test('under a nohup that keeps the terminal as input, like that of BSD, it is no
   const nohup = `trap '' HUP; exec "${process.execPath}" src/main.ts serve > "${log}" 2>&1`
   const child = Bun.spawn(['sh', '-c', nohup], { env, terminal: {} })
   await until(() => existsSync(log) && readFileSync(log, 'utf8').includes('listening'))
+  const [worker] = childrenOf(child.pid)
   child.kill('SIGHUP')
+  process.kill(worker!, 'SIGHUP') // a terminal sends it to every process of its group
   expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+  expect(childrenOf(child.pid)).toEqual([worker!])
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
   expect(readFileSync(log, 'utf8')).toContain('stopping reason=SIGTERM')

@@ -112,6 +112,8 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
     }
     stopListening = live.join({ changed, beat: () => send(BEAT), check, end })
     send(`retry: ${RETRY_MS}\n${message('hello', missed(c, principal))}`)
+    // The connection was open before the hand-over. It closes with this answer, and the client reconnects to the successor.
+    if (c.env.lifecycle.handedOver) end()
   }
   return new ReadableStream({ start, cancel: leave })
 }

@@ -360,6 +360,30 @@ test('an open dashboard is sent to the new process', async () => {
   await reader.cancel()
 }, 60_000)
 
+test('an open dashboard that reconnects on its old connection is sent to the new process, too', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const { server } = world
+  const socket = connect(server.port, '127.0.0.1')
+  cleanUps.push(() => void socket.destroy())
+  let text = ''
+  let isClosed = false
+  socket.on('data', (bytes) => {
+    text += bytes
+  })
+  socket.on('close', () => {
+    isClosed = true
+  })
+  const listen = () => socket.write('GET /api/events HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n')
+  listen()
+  await until(() => text.includes('event: hello'))
+  expect((await reload(server)).exitCode).toBe(0)
+  await until(() => text.endsWith('\r\n0\r\n\r\n'))
+  text = ''
+  listen()
+  await until(() => isClosed)
+  expect(text).toContain('event: hello')
+}, 90_000)
+
 test('systemd is told when the service is ready, reloading and stopping', async () => {
   const path = join(mkdtempSync(join(tmpdir(), 'notify-')), 'socket')
   cleanUps.push(() => rmSync(join(path, '..'), { recursive: true }))

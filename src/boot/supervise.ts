@@ -18,6 +18,8 @@ import type { FromWorker, Listening } from './worker-messages.ts'
 
 /** A successor that is not ready by then is ended; migrations of a large database included. */
 const START_LIMIT_MS = 300_000
+/** A process that stands still must not block this reload and later ones. */
+const HAND_OVER_LIMIT_MS = 30_000
 /** A process that ends this soon after its start would only end again. */
 const SHORT_LIFE_MS = 10_000
 const LONGEST_PAUSE_MS = 30_000
@@ -120,7 +122,8 @@ class Supervisor {
     this.#reloads++
     notify('RELOADING=1')
     this.#report('running', 'A new process is starting.')
-    const before = pidsOf(this.#serving)
+    const earlier = this.#serving
+    const before = pidsOf(earlier)
     const problem = await this.#replace()
     this.#isReloading = false
     if (this.#isStopping) {
@@ -133,8 +136,9 @@ class Supervisor {
       const now = pidsOf(this.#serving)
       const [verb, end] = this.#deps.processes > 1 ? ['Processes', ''] : ['Process', 's']
       const message = `${verb} ${now} serve${end} new requests. ${verb} ${before} finish${end && 'es'} the running ones.`
+      const late = earlier.filter(({ hasHandedOver }) => !hasHandedOver).map(({ pid }) => adviceFor(pid))
       log.info('reloaded', { pid: now, before })
-      this.#report('done', message)
+      this.#report('done', [message, ...late].join(' '))
     } else {
       log.error('the reload failed, and the running process goes on', { problem })
       this.#report('failed', problem)
@@ -157,11 +161,31 @@ class Supervisor {
     const before = this.#serving
     this.#serving = next.filter((worker) => this.#workers.has(worker))
     this.#steer()
-    await Promise.all(before.map((worker) => worker.handOver()))
-    for (const worker of next) worker.send({ kind: 'take-over' })
+    await this.#handOver(before)
+    this.#takeOver()
     const ended = next.filter((worker) => !this.#workers.has(worker))
     if (ended.length === 0) return null
     return `${ended.length > 1 ? 'Processes' : 'Process'} ${pidsOf(ended)} ended before the reload was complete.`
+  }
+
+  /** Waits a limited time. What a process hands over later is taken over then. */
+  async #handOver(before: readonly Worker[]): Promise<void> {
+    const { clock, log } = this.#deps
+    const limit = Promise.withResolvers<void>()
+    const cancel = clock.after(HAND_OVER_LIMIT_MS, limit.resolve)
+    const all = Promise.all(before.map((worker) => worker.handOver()))
+    await Promise.race([all, limit.promise])
+    cancel()
+    const late = before.filter(({ hasHandedOver }) => !hasHandedOver)
+    if (late.length === 0) return
+    log.warn('an earlier process did not hand over in time; jobs may not run until it does or ends', {
+      pid: pidsOf(late),
+    })
+    void all.then(() => this.#takeOver())
+  }
+
+  #takeOver(): void {
+    for (const worker of this.#serving) worker.send({ kind: 'take-over' })
   }
 
   /** All of them once they listen, or why one does not. */
@@ -288,3 +312,6 @@ class Supervisor {
 }
 
 const pidsOf = (workers: readonly Worker[]): string => workers.map(({ pid }) => pid).join(', ')
+
+const adviceFor = (pid: number): string =>
+  `Process ${pid} did not hand over within ${HAND_OVER_LIMIT_MS / 1000} s. If it does not end, run "kill -9 ${pid}".`

@@ -20,6 +20,8 @@ export class Worker {
   /** After `ended` was called. */
   readonly exited: Promise<void>
   isReady = false
+  /** Or it has ended. */
+  hasHandedOver = false
   readonly #handedOver = Promise.withResolvers<void>()
 
   constructor(command: readonly string[], { environment, startedAt, received, ended }: WorkerDeps) {
@@ -35,13 +37,13 @@ export class Worker {
         received(message)
         if (message.kind === 'listening') resolve(null)
         if (message.kind === 'failed') resolve(message.message)
-        if (message.kind === 'handed-over') this.#handedOver.resolve()
+        if (message.kind === 'handed-over') this.#endHandOver()
       },
     })
     this.exited = this.#child.exited.then(() => {
       const { exitCode, signalCode } = this.#child
       resolve(`The new process ended before it was ready (${signalCode ?? `exit code ${exitCode}`}).`)
-      this.#handedOver.resolve()
+      this.#endHandOver()
       ended(exitCode ?? 128 + (constants.signals[signalCode as NodeJS.Signals] ?? 0)) // as: one of both is set
     })
   }
@@ -62,5 +64,10 @@ export class Worker {
   handOver(): Promise<void> {
     this.send({ kind: 'hand-over' })
     return this.#handedOver.promise
+  }
+
+  #endHandOver(): void {
+    this.hasHandedOver = true
+    this.#handedOver.resolve()
   }
 }

@@ -244,6 +244,18 @@ test('kill -9 of the new process during the hand-over: another one is started, a
   expect(await server.stop()).toBe(0)
 }, 60_000)
 
+test('an old process that stands still neither blocks its reload nor the next one', async () => {
+  await using world = await startWorld({ accounts: 0 })
+  const { server } = world
+  const [old] = server.workers()
+  process.kill(old!, 'SIGSTOP')
+  const { exitCode, stdout } = await runCommand(['reload'], { env: server.env, timeoutMs: 100_000 })
+  expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Process ${old} did not hand over within 30 s.`)])
+  expect((await reload(server)).exitCode).toBe(0)
+  process.kill(old!, 'SIGCONT')
+  await until(() => holderOfJobs(server) === server.workers().at(-1))
+}, 120_000)
+
 test('a stop during a reload is not reported as a reload', async () => {
   await using world = await startWorld({ accounts: 1 })
   const { server } = world

@@ -241,7 +241,7 @@ class Supervisor {
     const hasServed = this.#serving.includes(worker)
     this.#serving = this.#serving.filter((other) => other !== worker)
     if (hasServed) {
-      this.#exitCode = code
+      this.#exitCode = this.#isStopping && !worker.isReady ? 0 : code // the signal ends it before it handles signals
       if (!this.#isStopping && !(this.#isReloading && this.#deps.processes === 1)) this.#survive(worker, code)
     } else if (!this.#isStopping && worker.isReady)
       this.#deps.log.info('an earlier process has ended', { pid: worker.pid })

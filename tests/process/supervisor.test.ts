@@ -1,5 +1,5 @@
 /** The supervisor of `sluice serve` and its server processes, when one of them dies, stands still or gets a signal. */
-import { afterEach, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -50,4 +50,10 @@ test('kill -9 of the supervisor while a server process starts ends that process'
   const { child, worker } = await startUnready()
   child.kill('SIGKILL')
   await until(() => !isRunning(worker))
+}, 70_000)
+
+test('SIGTERM while the server starts is a normal end', async () => {
+  const { child } = await startUnready()
+  child.kill('SIGTERM')
+  expect([await child.exited, child.signalCode]).toEqual([0, null])
 }, 70_000)

@@ -115,7 +115,8 @@ class Supervisor {
   async reload(): Promise<void> {
     const { log, notify } = this.#deps
     if (this.#isStopping || this.#isReloading || this.#listening === null) {
-      log.warn('a reload was ignored', { why: this.#isStopping ? 'Sluice is stopping' : 'another one is running' })
+      const why = this.#isReloading ? 'another one is running' : 'Sluice is still starting'
+      log.warn('a reload was ignored', { why: this.#isStopping ? 'Sluice is stopping' : why })
       return
     }
     this.#isReloading = true

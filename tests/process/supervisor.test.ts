@@ -57,3 +57,14 @@ test('SIGTERM while the server starts is a normal end', async () => {
   child.kill('SIGTERM')
   expect([await child.exited, child.signalCode]).toEqual([0, null])
 }, 70_000)
+
+test('a reload while the server starts is ignored, and the log says why', async () => {
+  const { child } = await startUnready()
+  child.kill('SIGUSR2')
+  let text = ''
+  for await (const chunk of child.stdout) {
+    text += new TextDecoder().decode(chunk)
+    if (text.includes('a reload was ignored')) break
+  }
+  expect(text).toContain('still starting')
+}, 70_000)

@@ -162,6 +162,7 @@ class Supervisor {
     const before = this.#serving
     this.#serving = next.filter((worker) => this.#workers.has(worker))
     this.#steer()
+    this.#deps.log.info('the new processes are ready', { pid: pidsOf(next) })
     await this.#handOver(before)
     this.#takeOver()
     const ended = next.filter((worker) => !this.#workers.has(worker))

@@ -232,7 +232,7 @@ test('kill -9 of the new process during the hand-over: another one is started, a
   const [old] = server.workers()
   process.kill(old!, 'SIGSTOP') // the hand-over waits for it
   const result = reload(server)
-  await until(() => server.output().split('listening').length > 2)
+  await until(() => server.output().includes('the new processes are ready'))
   const killed = server.workers().at(-1)!
   process.kill(killed, 'SIGKILL')
   await until(() => !server.workers().includes(killed))
@@ -262,7 +262,7 @@ test('a stop during a reload is not reported as a reload', async () => {
   const [old] = server.workers()
   process.kill(old!, 'SIGSTOP') // the hand-over waits for it
   const result = reload(server)
-  await until(() => server.output().split('listening').length > 2)
+  await until(() => server.output().includes('the new processes are ready'))
   const exitCode = server.stop()
   await until(() => server.workers().length === 1)
   process.kill(old!, 'SIGCONT')

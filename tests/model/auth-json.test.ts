@@ -82,7 +82,11 @@ describe('an invalid file', () => {
     ['no ID token', file({ ...NATIVE, id_token: undefined }), 'has no id_token'],
     ['a blank refresh token', file({ ...NATIVE, refresh_token: '  ' }), 'tokens.refresh_token'],
     ['an invalid ID token', file({ ...NATIVE, id_token: 'opaque' }), 'without an e-mail address'],
-    ['an ID token without an address', file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }), 'without an e-mail address'],
+    [
+      'an ID token without an address',
+      file({ ...NATIVE, id_token: unsignedJwt({ sub: 'x' }) }),
+      'without an e-mail address',
+    ],
   ])('%s is rejected by name and reason', (_, text, reason) => {
     const refusal = getRefusal(text)
     expect(refusal.code).toBe('invalid_auth_json')

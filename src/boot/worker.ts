@@ -8,7 +8,7 @@ interface WorkerDeps {
   /** Monotonic. */
   startedAt: number
   received: (message: FromWorker) => void
-  /** Gets the exit code; 128 and more stands for a signal, as in a shell. */
+  /** Gets the exit code; 128 and more means a signal, as in a shell. */
   ended: (code: number) => void
 }
 

@@ -23,7 +23,7 @@ const send = ({ dlopen, ptr }: typeof import('bun:ffi'), address: string, state:
     close: { args: ['i32'], returns: 'i32' },
   })
   const { socket, sendto, close } = library.symbols
-  // struct sockaddr_un; a leading @ stands for the zero byte of an abstract name.
+  // struct sockaddr_un; a leading @ means the zero byte of an abstract name.
   const name = Buffer.from(address.replace(/^@/, '\0'))
   const to = Buffer.alloc(2 + name.length)
   to.writeUInt16LE(AF_UNIX)

@@ -396,7 +396,7 @@ test('an open dashboard that reconnects on its old connection is sent to the new
   expect(text).toContain('event: hello')
 }, 90_000)
 
-test('systemd is told when the service is ready, reloading and stopping', async () => {
+test('systemd is notified when the server is ready, reloads and stops', async () => {
   const path = join(mkdtempSync(join(tmpdir(), 'notify-')), 'socket')
   cleanUps.push(() => rmSync(join(path, '..'), { recursive: true }))
   const listen = `import socket, sys

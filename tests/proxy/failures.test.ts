@@ -535,7 +535,7 @@ describe('accounts that are used up', () => {
     await expectNothingLeft(app)
   })
 
-  test('ten of eleven: the client is told to retry immediately, and gets the eleventh', async () => {
+  test('ten of eleven: the client may retry immediately, and gets the eleventh', async () => {
     const { app, inOrder } = usedUp(11, ...Array<number>(10).fill(1))
     const answer = await getAnswer(app, POST, { json: codexBody() })
     expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
@@ -564,7 +564,7 @@ describe('accounts that are used up', () => {
   })
 })
 
-test('ten of eleven that state a long wait: the client is told to retry immediately, and gets the eleventh', async () => {
+test('ten of eleven that state a long wait: the client may retry immediately, and gets the eleventh', async () => {
   const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.rateLimited(300))

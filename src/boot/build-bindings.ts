@@ -237,14 +237,14 @@ const getProxyDeps = (
 type ProxyDepsParts = Pick<ProxyDeps, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
 
 const toPool = (
-  { folder: { db }, clock, log, random, sharing }: World,
+  { folder: { db }, clock, log, random, sharing, others = NO_OTHERS }: World,
   { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
 ): Pool =>
   new Pool({
     db,
     clock,
     log,
-    ...(sharing && { slots: new StreamSlots({ db, clock, log, ...sharing }) }),
+    slots: new StreamSlots({ db, clock, log, ...others, isShared: sharing ? () => true : others.hasEarlier }),
     random: () => random.float(),
     settings: () => settings.current(),
     getModels: (id) => catalog.getModels(id),

@@ -81,6 +81,7 @@ export const startServer = (world: World, { lock, isPortShared, port, predecesso
     bindings.lifecycle.handedOver = true
     bindings.ledger.flush()
     bindings.keyLeases.close()
+    bindings.pool.handOver()
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.endAll()
     await work.handOver()

@@ -171,6 +171,23 @@ test('a successor that cannot start changes nothing, and the message says why', 
   expect((await running).at(-1)?.type).toBe('response.completed')
 }, 60_000)
 
+test('the streams of the old process count towards the limit of an account', async () => {
+  await using world = await startWorld({
+    accounts: 1,
+    settings: ['proxyAccountStreamLimit=2', 'capacityWaitSeconds=60'],
+  })
+  const { sim, key, server } = world
+  await sim.answer(answers.bulk(60, 20, { dripMs: 50 }))
+  const send = async () => (await eventsUntilEnd(await sendTurn(server.url, key))).at(-1)?.type
+  const streams = () => sim.look<{ peakStreams: number }>('stats')
+  const running = [send(), send()]
+  await until(async () => (await streams()).peakStreams === 2)
+  expect((await reload(server)).exitCode).toBe(0)
+  const ended = await Promise.all([...running, send(), send(), send()])
+  expect(new Set(ended)).toEqual(new Set(['response.completed']))
+  expect((await streams()).peakStreams).toBe(2)
+}, 60_000)
+
 test('of two reloads at once, one works and the other says so', async () => {
   await using world = await startWorld({ accounts: 0 })
   const both = await Promise.all([reload(world.server), reload(world.server)])
@@ -205,7 +222,7 @@ test('a clean exit leaves no result of a reload behind', async () => {
 }, 60_000)
 
 test('kill -9 of the new process while the old one has clients: they are served to the end, and so is the next one', async () => {
-  await using world = await startWorld({ accounts: 1 })
+  await using world = await startWorld({ accounts: 1, limits: ['requests:monthly:1000'] })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(400, 20, { dripMs: 50 }))
   const running = eventsUntilEnd(await sendTurn(server.url, key))

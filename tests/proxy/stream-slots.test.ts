@@ -35,10 +35,13 @@ const world = (count = 3) => {
   migrate(sqlite, MIGRATIONS, 0)
   anAccountRow(db, 'acc')
   const alive = new Set<number>()
-  const start = (number: number) => {
+  /** `isShared`: whether other processes run streams; false for a single process. */
+  const start = (number: number, isShared = () => true) => {
     alive.add(number)
     const isAlive = (other: number) => alive.has(other)
-    const slots = new StreamSlots({ db: opened().db, clock, log, number, isAlive })
+    const own = opened()
+    own.sqlite.run('PRAGMA busy_timeout = 0')
+    const slots = new StreamSlots({ db: own.db, clock, log, number, isAlive, isShared })
     const account = { id: 'acc', inFlight: 0 }
     return {
       account,
@@ -52,11 +55,13 @@ const world = (count = 3) => {
         account.inFlight--
         slots.noteEnd(() => [account])
       },
+      handOver: () => slots.handOver([account]),
+      isBusy: () => slots.isBusy,
       kill: () => alive.delete(number),
     }
   }
   const stored = () => db.select().from(accounts).where(eq(accounts.id, 'acc')).get()?.streamSlots ?? null
-  return { clock, start, stored, processes: Array.from({ length: count }, (_, i) => start(i + 1)) }
+  return { clock, start, stored, sqlite, processes: Array.from({ length: count }, (_, i) => start(i + 1)) }
 }
 
 test.each([1, 4, 8, 17])('of a limit of %d no more streams run over three processes, and no fewer', (cap) => {
@@ -119,4 +124,35 @@ test('without a limit no slots are taken, and a lowered limit ends no stream', (
   expect(b!.begin(2)).toBe(false)
   expect(a!.begin(2)).toBe(false)
   expect(b!.account.inFlight).toBe(4)
+})
+
+test('a single process takes no slots, and shares the limit with its successor until its streams have ended', async () => {
+  const { clock, start, stored } = world(0)
+  const isAlone = () => false
+  const earlier = start(1, isAlone)
+  for (let i = 0; i < 2; i++) expect(earlier.begin(3)).toBe(true)
+  expect(stored()).toBeNull()
+  let isEarlierAlive = true
+  const later = start(2, () => isEarlierAlive)
+  earlier.handOver()
+  expect(stored()).toEqual({ 1: 2 })
+  expect([later.begin(3), later.begin(3)]).toEqual([true, false])
+  expect(earlier.begin(3)).toBe(false) // another attempt of a request that it still serves
+  earlier.end()
+  await clock.advance('1s')
+  expect([later.begin(3), later.begin(3)]).toEqual([true, false])
+  earlier.kill()
+  isEarlierAlive = false
+  expect(later.begin(3)).toBe(true)
+})
+
+test('while the database is locked no slot is taken, and the lock is tried once a second', async () => {
+  const { clock, processes, sqlite, stored } = world(1)
+  const [a] = processes
+  sqlite.run('BEGIN IMMEDIATE')
+  expect([a!.begin(4), a!.isBusy()]).toEqual([false, true])
+  sqlite.run('ROLLBACK')
+  expect(a!.begin(4)).toBe(false) // not tried again yet
+  await clock.advance('1s')
+  expect([a!.isBusy(), a!.begin(4), stored()]).toEqual([false, true, { 1: 1 }])
 })

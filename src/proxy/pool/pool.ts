@@ -229,7 +229,7 @@ export class Pool {
     for (;;) {
       const left = deadline - clock.monotonic()
       if (left <= 0 || this.#waiting.size >= settings().capacityQueueLimit)
-        throw new AppError('account_stream_cap', { retryAfterSeconds: 5 })
+        throw new AppError(this.#deps.slots?.isBusy ? 'busy' : 'account_stream_cap', { retryAfterSeconds: 5 })
       await this.#waiting.wait(left, signal)
       const lease = this.#choose(needs, signal)
       if (lease) return lease
@@ -241,6 +241,11 @@ export class Pool {
     account.lastSelectedAt = this.#deps.clock.now()
     if (isForegroundUse) account.lastForegroundAt = account.lastSelectedAt
     return new Lease(account, considered, this)
+  }
+
+  /** A successor serves from now on; the streams that run here count towards its limits. */
+  handOver(): void {
+    this.#deps.slots?.handOver(this.#all)
   }
 
   /** Called by a lease, once. */

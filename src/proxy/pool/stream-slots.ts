@@ -1,6 +1,7 @@
 /**
  * Lets several processes share the limit of parallel streams of an account: each takes slots in the account's row and
- * runs no more streams than it has slots. Slots that are not used are returned after a second.
+ * runs no more streams than it has slots. Slots that are not used are returned after a second. A single process needs
+ * slots only during a reload, while it and its successor both have streams.
  */
 import { eq } from 'drizzle-orm'
 import { commit, type Db, type Tx } from '../../../db/commit.ts'
@@ -16,6 +17,8 @@ interface SlotDeps {
   number: number
   /** Whether a process with this number runs. */
   isAlive: (number: number) => boolean
+  /** Whether other processes run streams, too. */
+  isShared: () => boolean
 }
 
 interface Streams {
@@ -24,12 +27,17 @@ interface Streams {
 }
 
 const IDLE_MS = 1000
+/** A commit that waits for another process's lock blocks the event loop, so failed ones are not repeated more often. */
+const BUSY_PAUSE_MS = 1000
 
 export class StreamSlots {
   readonly #deps: SlotDeps
   /** Account → slots of this process. */
   readonly #held = new Map<string, number>()
   #cancelReturn: (() => void) | null = null
+  #hasHandedOver = false
+  /** Monotonic milliseconds. */
+  #busyUntil = 0
 
   constructor(deps: SlotDeps) {
     this.#deps = deps
@@ -37,16 +45,34 @@ export class StreamSlots {
 
   /** Whether one more stream may run on the account, if need be with a new slot. `cap` 0: any number. */
   cover({ id, inFlight }: Streams, cap: number): boolean {
-    if (cap === 0) return true
+    if (cap === 0 || !(this.#hasHandedOver || this.#deps.isShared())) return true
     const held = this.#held.get(id) ?? 0
     if (inFlight < held) return true
+    if (this.isBusy) return false
     const taken = this.#take(id, inFlight + 1 - held, cap)
     this.#held.set(id, held + taken)
     return inFlight < held + taken
   }
 
+  /** Whether the database could not be written a moment ago, so that `cover` gives out no new slots. */
+  get isBusy(): boolean {
+    return this.#deps.clock.monotonic() < this.#busyUntil
+  }
+
+  /** Takes slots for the streams that run, beyond the limit if need be: from now on a successor serves, too. */
+  handOver(all: Iterable<Streams>): void {
+    this.#hasHandedOver = true
+    for (const { id, inFlight } of all) {
+      const wanted = inFlight - (this.#held.get(id) ?? 0)
+      if (wanted <= 0) continue
+      this.#take(id, wanted, Number.POSITIVE_INFINITY)
+      this.#held.set(id, inFlight)
+    }
+  }
+
   /** A stream has ended. `all` gives the accounts when it is time to return unused slots. */
   noteEnd(all: () => Iterable<Streams>): void {
+    if (this.#held.size === 0) return
     this.#cancelReturn ??= this.#deps.clock.after(IDLE_MS, () => {
       this.#cancelReturn = null
       this.#returnIdle(all())
@@ -60,7 +86,7 @@ export class StreamSlots {
 
   /** How many of the wanted slots were free. */
   #take(id: string, wanted: number, cap: number): number {
-    const { db, log, number } = this.#deps
+    const { db, clock, log, number } = this.#deps
     try {
       return commit(db, (tx) => {
         const row = getRow(tx, id)
@@ -72,6 +98,7 @@ export class StreamSlots {
       })
     } catch (err) {
       log.warn('no stream slot could be taken', { account: id, err })
+      this.#busyUntil = clock.monotonic() + BUSY_PAUSE_MS
       return 0
     }
   }

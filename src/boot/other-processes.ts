@@ -14,10 +14,12 @@ const PAUSE_MS = 500
 
 /** `changed` is called after every change. Returns the stop function. */
 export const watchOtherProcesses = (
-  { folder: { sqlite, db }, clock, log, sharing }: World,
+  { folder: { sqlite, db }, clock, log, sharing, others }: World,
   bindings: Bindings,
   changed: () => void,
 ): (() => void) => {
+  /** A change without a topic is then the request log of another process. Otherwise it may be anything. */
+  const hasPeers = () => sharing !== undefined || bindings.lifecycle.handedOver || (others?.hasEarlier() ?? false)
   let cancelRead: (() => void) | null = null
   const readSoon = () => {
     cancelRead ??= clock.after(PAUSE_MS, () => {
@@ -29,9 +31,9 @@ export const watchOtherProcesses = (
     ...{ sqlite, db, clock },
     everyMs: sharing ? SHARED_MS : ALONE_MS,
     onMoved: (topics) => {
-      if (sharing) readSoon()
+      if (hasPeers()) readSoon()
       if (topics.size > 0) announce(db, topics)
-      else if (!sharing) announceAll(db)
+      else if (!hasPeers()) announceAll(db)
       changed()
     },
     onError: (err) => log.error('database changes could not be watched', { err }),

@@ -111,7 +111,7 @@ class Supervisor {
     for (const worker of this.#workers) worker.kill(signal)
   }
 
-  /** Starts a successor from the program on disk; the present process goes on if that fails. */
+  /** Starts a successor from the program on disk; the running one goes on if that fails. */
   async reload(): Promise<void> {
     const { log, notify } = this.#deps
     if (this.#isStopping || this.#isReloading || this.#listening === null) {
@@ -127,6 +127,7 @@ class Supervisor {
     const before = pidsOf(earlier)
     const problem = await this.#replace()
     this.#isReloading = false
+    void this.#refill() // processes that ended during the reload were not replaced
     if (this.#isStopping) {
       log.warn('the reload failed, and Sluice is stopping', { problem })
       this.#report('stopping', problem ?? 'It was stopped during the reload.')
@@ -250,7 +251,7 @@ class Supervisor {
     this.#endIfEmpty()
   }
 
-  /** Replaces one process of several: at once, or later and later while new ones end soon after their start. */
+  /** Replaces one process of several: immediately, or after a growing pause while new ones end soon after their start. */
   #restart(ended: Worker, code: number): void {
     const { clock, log } = this.#deps
     this.#shortLives = clock.monotonic() - ended.startedAt < SHORT_LIFE_MS ? this.#shortLives + 1 : 0

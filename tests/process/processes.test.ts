@@ -167,7 +167,7 @@ test('an account never runs more streams than its limit', async () => {
 }, 120_000)
 
 describe('the dashboard', () => {
-  test('a change in one process counts in all of them within a second', async () => {
+  test('a change in one process soon counts in all of them', async () => {
     await using world = await startThree()
     const { url } = world.server
     const put = await fetch(`${url}/api/settings`, {
@@ -176,14 +176,13 @@ describe('the dashboard', () => {
       body: JSON.stringify({ requestLogRetentionDays: 17 }),
     })
     expect(put.status).toBe(200)
-    await Bun.sleep(1000)
-    const seen = await onFreshConnections(
-      30,
-      async () => (await (await fetch(`${url}/api/settings`, CLOSE)).json()) as object,
-    )
-    expect(
-      new Set(seen.map((settings) => (settings as { requestLogRetentionDays: number }).requestLogRetentionDays)),
-    ).toEqual(new Set([17]))
+    await until(async () => {
+      const seen = await onFreshConnections(
+        30,
+        async () => (await (await fetch(`${url}/api/settings`, CLOSE)).json()) as { requestLogRetentionDays: number },
+      )
+      return seen.every(({ requestLogRetentionDays }) => requestLogRetentionDays === 17)
+    })
   }, 60_000)
 
   test('a request that one process served is announced on the pages of all', async () => {

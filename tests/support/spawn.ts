@@ -30,7 +30,7 @@ export interface RunningServer extends AsyncDisposable {
   /** Origin without a trailing slash. */
   url: string
   port: number
-  /** Of the supervisor, which stays the same when the server is reloaded. */
+  /** Process id of the supervisor, which stays the same when the server is reloaded. */
   pid: number
   /** The server processes that it runs, oldest first. */
   workers(): number[]

@@ -135,8 +135,8 @@ export class KeyLeases {
   }
 
   /**
-   * Leases a slice of what is left. `short`: less than `amount`, but other processes hold some. Without a database this
-   * process goes on alone; otherwise nothing is leased.
+   * Leases a slice of what is left. `short`: less than `amount`, but other processes hold some. If the database cannot be
+   * written, a single process counts in memory; with several, nothing is leased.
    */
   #take(limit: LiveLimit, amount: number): 'done' | 'short' {
     const { db, clock, log, processes, others } = this.#deps

@@ -39,6 +39,15 @@ export async function reloadTests({ scale }: SoakContext): Promise<string> {
   return `${2 * streams} streams`
 }
 
+const LIMIT = 5000
+
+/** Twice as many parallel requests as a key may send, over three processes. */
+export async function limitTests({ scale }: SoakContext): Promise<string> {
+  const limit = Math.ceil(LIMIT * scale)
+  await runTests(['./tests/process/processes.test.ts'], { KEY_LIMIT: String(limit) })
+  return `${2 * limit} requests, ${limit} allowed`
+}
+
 async function runTests(files: string[], env: Record<string, string>): Promise<void> {
   const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files], {
     env: { ...process.env, ...env },

@@ -4,7 +4,7 @@ import { chaos } from './soak-chaos.ts'
 import { fairness, sseFraming, stateWalks } from './soak-pure.ts'
 import { killRounds, leakRounds } from './soak-server.ts'
 import { Skipped, type SoakContext, type SoakStep } from './soak-step.ts'
-import { propertyTests, reloadTests, socketTests } from './soak-tests.ts'
+import { limitTests, propertyTests, reloadTests, socketTests } from './soak-tests.ts'
 
 const STEPS: Record<string, { title: string; run: SoakStep }> = {
   sse: { title: 'SSE framing: 100,000 random documents in random pieces', run: sseFraming },
@@ -12,6 +12,7 @@ const STEPS: Record<string, { title: string; run: SoakStep }> = {
   fairness: { title: 'fairness: 500,000 selections per strategy', run: fairness },
   properties: { title: 'property tests with 100 times the runs', run: propertyTests },
   sockets: { title: 'sockets: 100,000 random frames, 5,000 kills of either side under load', run: socketTests },
+  limits: { title: 'limits: three processes admit exactly 5,000 of 10,000 requests of a key', run: limitTests },
   reload: { title: 'reload: 200 streams on both transports outlive three reloads', run: reloadTests },
   leaks: { title: 'leaks: mixed load in rounds, memory, descriptors and sockets level off', run: leakRounds },
   kill: { title: 'kill -9 in the middle of 200 streams, restart, again and again', run: killRounds },

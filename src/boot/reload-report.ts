@@ -10,7 +10,7 @@ export interface ReloadReport {
   count: number
   /** `failed`: the earlier processes go on. */
   state: 'idle' | 'running' | 'done' | 'failed' | 'stopping'
-  /** For people: what happened. */
+  /** What happened, as a sentence for the operator. */
   message: string
 }
 
@@ -23,7 +23,7 @@ export const writeReport = (folder: string, report: ReloadReport): void => {
   renameSync(`${path}.new`, path)
 }
 
-/** At a clean exit, because another program may get the supervisor's process id. */
+/** Called at a clean exit, because another program may later get the supervisor's process id. */
 export const removeReport = (folder: string): void => rmSync(pathOf(folder), { force: true })
 
 /** Null when no supervisor has written one. */

@@ -6,7 +6,7 @@ export interface Listening {
   host: string
   /** As configured. */
   port: number
-  /** The one in use, which differs when 0 is configured. */
+  /** The port in use, which differs from the configured one when that is 0. */
   actualPort: number
 }
 
@@ -16,7 +16,7 @@ export interface StartOrder {
   listening: Listening | null
   /** How many processes serve requests together. */
   processes: number
-  /** Of this process; no other of this supervisor has had it. */
+  /** Number of this process. Its supervisor never uses a number twice. */
   number: number
 }
 
@@ -43,7 +43,7 @@ export type FromWorker =
 /** The worker's end. */
 export interface Link {
   send(message: FromWorker): void
-  /** Later messages go to `listener`, in place of an earlier one. */
+  /** Passes later messages to `listener`, which replaces the previous listener. */
   listen(listener: (message: ToWorker) => void): void
   /** Called when the supervisor is gone. Before `onLost` is called, the process exits then. */
   onLost(fn: () => void): void

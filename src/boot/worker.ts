@@ -20,7 +20,7 @@ export class Worker {
   /** After `ended` was called. */
   readonly exited: Promise<void>
   isReady = false
-  /** Or it has ended. */
+  /** Whether it has handed over or ended. */
   hasHandedOver = false
   readonly #handedOver = Promise.withResolvers<void>()
 

@@ -72,7 +72,7 @@ interface Step {
   value: number
 }
 
-/** One of the positions, at random. */
+/** Picks one of the positions at random. */
 const stepsFor = (positions: readonly number[]): Step[] => {
   const chosen = positions.flatMap((position, at) => [
     { code: BPF_JUMP_IF_EQUAL, skipUnlessEqual: 1, value: at },

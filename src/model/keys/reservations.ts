@@ -19,7 +19,7 @@ export interface LiveLimit {
   reserved: number
   /** Leased by this process, and neither reserved nor used. */
   free: number
-  /** Until then (ms) no more can be leased, as far as is known. */
+  /** No more can be leased before this time (ms), as far as is known. */
   shortUntil: number
   /** End of the window (ms); advanced by the first turn after it. */
   resetAt: number
@@ -164,7 +164,7 @@ const requireRoom = (limit: LiveLimit, now: number): void => {
   if (!hasRoom(limit) || (limit.free <= 0 && now < limit.shortUntil)) throw exceeded(limit, now)
 }
 
-/** A maximum that was lowered counts at once, whatever is leased. */
+/** A lowered maximum applies immediately, whatever is leased. */
 const availableIn = ({ free, maxValue, settled, reserved }: LiveLimit): number =>
   Math.min(free, maxValue - settled - reserved)
 

@@ -60,7 +60,8 @@ test('a page that is being left opens no stream, which would be rejected after s
   leaving.letGo()
   await page.waitForURL(/\/login/)
   expect(begun).toEqual([])
-  expect(visit.problems).toEqual([])
+  // two pages are left while they load, which may abort their scripts
+  expect(visit.problems.filter((problem) => !problem.includes('net::ERR_ABORTED'))).toEqual([])
 })
 
 describe.each([

@@ -1,8 +1,17 @@
-/** The only way to write to the database: one synchronous transaction, all or nothing, then one change notification. */
-import type { Changes } from 'bun:sqlite'
-import { sql } from 'drizzle-orm'
-import type { BaseSQLiteDatabase } from 'drizzle-orm/sqlite-core'
-import { Signal } from '../src/lib/signal.ts'
+/** The only way to write to the database: one transaction at a time, all or nothing, then one change notification. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { getQueue } from '../src/lib/lanes.ts'
+import { isOutcomeUnknown } from './busy.ts'
+import {
+  begin,
+  type Connection,
+  commitCounting,
+  getChangeCounts,
+  getRows,
+  type Procedure,
+  rollback,
+} from './connection.ts'
+import { createDriver, type Driver } from './driver.ts'
 
 /** What a commit can announce; each topic feeds a memory view. */
 export const TOPICS = [
@@ -17,6 +26,7 @@ export const TOPICS = [
   'people',
   'sessions',
   'automations',
+  'alerts',
   /** Visible rows of the request log were deleted. */
   'log',
   /** A process needs a part of a key limit that another has leased. */
@@ -24,125 +34,265 @@ export const TOPICS = [
 ] as const
 export type Topic = (typeof TOPICS)[number]
 
-/** drizzle's driver as it really is: synchronous, and `run()` returns the number of changed rows. */
-export type Driver = BaseSQLiteDatabase<'sync', Changes>
-
 type Reads = Pick<Driver, 'select' | 'selectDistinct' | '$with' | '$count' | 'get' | 'all' | 'values'> & {
   with(...queries: Parameters<Driver['with']>): Pick<ReturnType<Driver['with']>, 'select' | 'selectDistinct'>
 }
 type Writes = Pick<Driver, 'insert' | 'update' | 'delete' | 'run' | 'with'>
 
+type Listener = (topics: ReadonlySet<Topic>) => unknown
+
+/** Queue of writers to one file, shared by all connections of this process. */
+export type Turn = ReturnType<typeof getQueue>
+
+export const newTurn = (): Turn => getQueue(1)
+
+export type Engine = 'sqlite' | 'postgres'
+
 interface Journal {
-  driver: Driver
-  /** Topics announced by the open commit; null outside a commit. */
-  open: Set<Topic> | null
-  changes: Signal<ReadonlySet<Topic>>
-  /** How often each topic has changed, as far as this process knows; null: no other process is to learn of it. */
+  /** The connection that writes; null for a database that is only read. */
+  writer: Connection | null
+  turn: Turn
+  snapshot: Snapshot
+  listeners: Set<{ run: Listener }>
+  onListenerError: (error: unknown) => void
+  /** SQLite: the change count of each topic that this process knows. Null if other processes are not notified. */
   counts: Map<string, number> | null
+  /** A commit may have been stored that was not announced. The next one announces everything. */
+  isUncertain: boolean
+  engine: Engine
+}
+
+/** Calls `fn` with a connection on which all queries see the same snapshot. */
+export type Snapshot = <T>(fn: (connection: Connection) => Promise<T>) => Promise<T>
+
+/** The commit whose callback is running. */
+interface Scope {
+  journal: Journal
+  topics: Set<Topic>
+  isOpen: boolean
+  onCommitted: (() => void)[]
 }
 
 const journal = Symbol('journal')
+const scope = Symbol('scope')
 declare const writable: unique symbol
+
+/** Detects a nested commit, which would wait for itself. */
+const running = new AsyncLocalStorage<Scope>()
 
 /** Read access. A `Tx` is one too, so a query written for `Db` sees the uncommitted rows of its commit. */
 export type Db = Reads & { readonly [journal]: Journal }
 
-/** Read and write access within a commit. Invalid after the callback returns. */
-export type Tx = Writes & Db & { readonly [writable]: true }
-
-/** `T`, unless it is a promise: an async transaction commits before its awaits, so a later throw would not roll back. */
-export type Sync<T> = T extends PromiseLike<unknown> ? never : T
+/** Read and write access within a commit. Throws after the callback has ended. */
+export type Tx = Writes & Db & { readonly [scope]: Scope; readonly [writable]: true }
 
 /**
- * Runs `fn` under BEGIN IMMEDIATE and returns its value. If `fn` throws, everything is rolled back and the error
- * rethrown. Hash, fetch and read the clock beforehand. Throws on a promise and on a nested commit.
+ * Runs `fn` under BEGIN IMMEDIATE, after the commits before it, and resolves to its value once the listeners of
+ * `onChange` are done. If `fn` throws, everything is rolled back and the error rethrown. Nothing else can write while
+ * `fn` runs: hash, fetch and read the clock before. Throws on a nested commit.
  */
-export function commit<T>(db: Db & { readonly [writable]?: never }, fn: (tx: Tx) => Sync<T>): T {
+export async function commit<T>(db: Db & { readonly [writable]?: never }, fn: (tx: Tx) => Promise<T>): Promise<T> {
   const state = db[journal]
-  if (state.open) throw new Error('A commit cannot run inside another commit; pass the tx on instead.')
+  refuseNested(state)
   const topics = new Set<Topic>()
-  state.open = topics
-  let value: T
-  try {
-    value = state.driver.transaction(
-      (driver) => {
-        const result = refusePromise(fn(Object.assign(driver, { [journal]: state }) as unknown as Tx)) // as: brands are types only
-        if (state.counts) for (const topic of topics) countChange(state.driver, topic)
-        return result
-      },
-      { behavior: 'immediate' },
-    )
-  } finally {
-    state.open = null
-  }
-  for (const topic of topics) state.counts?.set(topic, (state.counts.get(topic) ?? 0) + 1)
-  if (topics.size > 0) state.changes.emit(topics)
+  const value = await state.turn(() => transaction(state, topics, fn))
+  if (state.isUncertain) {
+    state.isUncertain = false
+    await announceAll(db)
+  } else if (topics.size > 0) await announce(db, topics)
   return value
+}
+
+async function transaction<T>(state: Journal, topics: Set<Topic>, fn: (tx: Tx) => Promise<T>): Promise<T> {
+  const writer = writerOf(state)
+  await writer.call(begin, null)
+  const now: Scope = { journal: state, topics, isOpen: true, onCommitted: [] }
+  try {
+    const value = await running.run(now, () => fn(txOf(now, writer)))
+    now.isOpen = false
+    await writer.call(commitCounting, isShared(state) ? [...topics] : [])
+    for (const topic of topics) state.counts?.set(topic, (state.counts.get(topic) ?? 0) + 1)
+    for (const run of now.onCommitted) run()
+    return value
+  } catch (error) {
+    now.isOpen = false
+    state.isUncertain ||= isOutcomeUnknown(error)
+    await writer.call(rollback, null)
+    throw error
+  }
+}
+
+/** Whether other processes may use the database; those on PostgreSQL are notified without counts. */
+const isShared = ({ counts, engine }: Journal): boolean => counts !== null || engine === 'postgres'
+
+function txOf(now: Scope, writer: Connection): Tx {
+  const driver = createDriver(() => {
+    if (!now.isOpen) throw over()
+    return writer
+  })
+  return Object.assign(driver, { [journal]: now.journal, [scope]: now }) as unknown as Tx // as: brands are types only
 }
 
 /** Announces, once the commit of `tx` has succeeded, that `topic` changed. Repeats are merged. */
 export function notice(tx: Tx, topic: Topic): void {
-  const { open } = tx[journal]
-  if (!open) throw new Error('This commit is over; its tx was kept too long.')
-  open.add(topic)
+  openScope(tx).topics.add(topic)
 }
 
-/** Calls `fn` once after every commit that announced something. Returns the unsubscribe function. */
-export function onChange(db: Db, fn: (topics: ReadonlySet<Topic>) => void): () => void {
-  return db[journal].changes.on(fn)
+/** Runs `run` when COMMIT is confirmed, before the next commit begins and before listeners are called. */
+export function onCommitted(tx: Tx, run: () => void): void {
+  openScope(tx).onCommitted.push(run)
 }
 
-/** Announces topics without a commit, because another process changed them. */
-export function announce(db: Db, topics: ReadonlySet<Topic>): void {
-  db[journal].changes.emit(topics)
+function openScope(tx: Tx): Scope {
+  const now = tx[scope]
+  if (!now.isOpen) throw over()
+  return now
 }
 
-/** Announces every topic: another process wrote to the file, and what it changed is not known. */
-export function announceAll(db: Db): void {
-  announce(db, new Set(TOPICS))
+const over = () => new Error('This commit is over; its tx was kept too long, or a query was not awaited.')
+
+/** Runs `procedure` on the writing connection between commits. A transaction is up to it; nothing is announced. */
+export function onWriter<Args, Value>(db: Db, procedure: Procedure<Args, Value>, args: Args): Promise<Value> {
+  return holdWriter(db, (writer) => writer.call(procedure, args))
+}
+
+/** Runs `fn` with the writing connection. Commits wait until it is done. */
+export async function holdWriter<T>(db: Db, fn: (writer: Connection) => Promise<T>): Promise<T> {
+  const state = db[journal]
+  refuseNested(state)
+  return state.turn(() => fn(writerOf(state)))
+}
+
+/** For the few queries that cannot be written the same way for both engines. */
+export const engineOf = (db: Db): Engine => db[journal].engine
+
+/** The writing connection, for calls that may run during a commit. */
+export const getWriter = (db: Db): Connection => writerOf(db[journal])
+
+/** Replaces the writing connection by another one to the same file. */
+export function writeWith(db: Db, writer: Connection): void {
+  db[journal].writer = writer
+}
+
+/** Runs the queries of `fn` on one snapshot, while others may write and purge. */
+export async function atOneMoment<T>(db: Db, fn: (db: Db) => Promise<T>): Promise<T> {
+  const state = db[journal]
+  return state.snapshot((connection) =>
+    fn(
+      Object.assign(
+        createDriver(() => connection),
+        { [journal]: state },
+      ),
+    ),
+  )
+}
+
+/** Takes snapshots on a connection shared with other readers, one at a time. */
+const onSharedConnection =
+  (connect: () => Connection, queue: ReturnType<typeof getQueue>): Snapshot =>
+  (fn) =>
+    queue(async () => {
+      const connection = connect()
+      await connection.call(getRows, { sql: 'BEGIN', bindings: [] })
+      try {
+        return await fn(connection)
+      } finally {
+        await connection.call(getRows, { sql: 'COMMIT', bindings: [] })
+      }
+    })
+
+function refuseNested(state: Journal): void {
+  const outer = running.getStore()
+  if (outer?.isOpen && outer.journal.turn === state.turn)
+    throw new Error('A commit cannot run inside another commit; pass the tx on instead.')
+}
+
+function writerOf({ writer }: Journal): Connection {
+  if (!writer) throw new Error('This database is only read.')
+  return writer
+}
+
+/**
+ * Calls `fn` once after every commit that announced something; the commit resolves when it is done. Returns the
+ * unsubscribe function.
+ */
+export function onChange(db: Db, fn: Listener): () => void {
+  const { listeners } = db[journal]
+  const entry = { run: fn }
+  listeners.add(entry)
+  return () => {
+    listeners.delete(entry)
+  }
+}
+
+/** Announces topics without a commit, because another process changed them. Resolves when the listeners are done. */
+export async function announce(db: Db, topics: ReadonlySet<Topic>): Promise<void> {
+  const { listeners, onListenerError } = db[journal]
+  for (const entry of [...listeners]) {
+    if (!listeners.has(entry)) continue
+    try {
+      await entry.run(topics)
+    } catch (error) {
+      onListenerError(error)
+    }
+  }
+}
+
+/** Announces every topic, for when another process wrote to the file and its changes are unknown. */
+export function announceAll(db: Db): Promise<void> {
+  return announce(db, new Set(TOPICS))
 }
 
 /** From now on, commits count their topics in the file, for `foreignChanges` of other processes. */
-export function shareChanges(db: Db): void {
-  const state = db[journal]
-  state.counts = countsIn(state.driver)
+export async function shareChanges(db: Db): Promise<void> {
+  db[journal].counts = await onWriter(db, getChangeCounts, null)
 }
 
 /** Topics that other processes changed since the last call, or since `shareChanges`. */
-export function foreignChanges(db: Db): ReadonlySet<Topic> {
+export async function foreignChanges(db: Db): Promise<ReadonlySet<Topic>> {
   const state = db[journal]
-  const known = state.counts
-  if (!known) return new Set(TOPICS)
-  state.counts = countsIn(state.driver)
-  return new Set(TOPICS.filter((topic) => state.counts?.get(topic) !== known.get(topic)))
+  if (!state.counts) return new Set(TOPICS)
+  return holdWriter(db, async (writer) => {
+    const counts = await writer.call(getChangeCounts, null)
+    const known = state.counts
+    state.counts = counts
+    return new Set(TOPICS.filter((topic) => counts.get(topic) !== known?.get(topic)))
+  })
 }
 
-/** In the table of facts. */
-const COUNT_OF = 'changes_of_'
-
-function countChange(driver: Driver, topic: Topic): void {
-  driver.run(sql`INSERT INTO facts (name, value) VALUES (${COUNT_OF + topic}, '1')
-    ON CONFLICT (name) DO UPDATE SET value = CAST(CAST(facts.value AS INTEGER) + 1 AS TEXT)`)
+interface DbParts {
+  /** Null for a database that is only read. */
+  writer: Connection | null
+  /** The connection that reads; absent in memory, where the writer's is the only one. */
+  reader?: Connection
+  /** Shared by all that open the same file. */
+  turn?: Turn
+  /** By default, snapshots are taken on the connection that reads. */
+  snapshot?: Snapshot
+  engine?: Engine
+  /** Receives errors of `onChange` listeners. */
+  onListenerError: (error: unknown) => void
 }
 
-function countsIn(driver: Driver): Map<string, number> {
-  const rows = driver.all<{ name: string; value: string }>(
-    sql`SELECT name, value FROM facts WHERE name LIKE ${`${COUNT_OF}%`}`,
-  )
-  return new Map(rows.map(({ name, value }) => [name.slice(COUNT_OF.length), Number(value)]))
-}
-
-/** Turns a drizzle driver into a `Db`. `onListenerError` receives errors of `onChange` listeners. */
-export function asDb(driver: Driver, onListenerError: (error: unknown) => void): Db {
-  const state: Journal = { driver, open: null, changes: new Signal(onListenerError), counts: null }
-  return Object.assign(driver, { [journal]: state })
-}
-
-function refusePromise<T>(value: T): T {
-  // the throw below reports it; an unhandled rejection would end the process
-  if (value instanceof Promise) value.catch(() => {})
-  if (typeof (value as { then?: unknown } | null | undefined)?.then === 'function') {
-    throw new Error('A commit is synchronous: await before it, and end each query with .get(), .all() or .run().')
+/** Reads from one connection and writes on another, so that an open transaction is seen by its own commit only. */
+export function createDb({
+  writer,
+  reader,
+  turn = newTurn(),
+  snapshot,
+  engine = 'sqlite',
+  onListenerError,
+}: DbParts): Db {
+  const connect = (): Connection => reader ?? writerOf(state)
+  const state: Journal = {
+    writer,
+    turn,
+    snapshot: snapshot ?? onSharedConnection(connect, reader ? getQueue(1) : turn),
+    listeners: new Set(),
+    onListenerError,
+    counts: null,
+    isUncertain: false,
+    engine,
   }
-  return value
+  return Object.assign(createDriver(connect), { [journal]: state })
 }

@@ -5,12 +5,24 @@
 import { Database } from 'bun:sqlite'
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { isBusy } from './busy.ts'
 import { makePrivate } from './private-file.ts'
 
 export interface FolderLock {
   /** Safe to call repeatedly. */
   release(): void
 }
+
+/** Locks by name, shared by all processes that use one database. */
+export interface Locks {
+  /**
+   * Returns null while this or another process holds the lock. `onLost` is called if the lock is lost before it is
+   * released: on PostgreSQL, when the connection is lost.
+   */
+  tryLock(name: string, onLost?: () => void): Promise<FolderLock | null>
+}
+
+export const folderLocks = (dir: string): Locks => ({ tryLock: async (name) => tryLock(dir, name) })
 
 /** Held by the process that runs the jobs. */
 export const JOBS_LOCK = 'jobs'
@@ -108,11 +120,6 @@ function openLock(path: string): Database | null {
  */
 function createPrivately(path: string): void {
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
-}
-
-/** Whether another connection holds the database or its lock. */
-export function isBusy(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY')
 }
 
 /** Read only after the lock was denied, so a file left by a crash is not trusted. */

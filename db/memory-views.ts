@@ -7,9 +7,8 @@ export interface MemoryView {
   /** For the log. */
   name: string
   topics: readonly Topic[]
-  /** False: not now, try later. */
-  canReload?: () => boolean
-  reload: () => void
+  /** Reloads the view. Resolves to false if it must be tried again later. */
+  reload: () => Promise<unknown>
 }
 
 const RETRY_MS = 1000
@@ -17,8 +16,10 @@ const RETRY_MS = 1000
 export class MemoryViews {
   readonly #views: readonly MemoryView[]
   readonly #deps: { clock: Clock; log: Log }
-  #stale = new Set<MemoryView>()
+  readonly #stale = new Set<MemoryView>()
   readonly #failing = new Set<MemoryView>()
+  /** Views are reloaded one after another: otherwise a slow earlier read could overwrite newer rows. */
+  #reading: Promise<void> = Promise.resolve()
   #cancelRetry: (() => void) | null = null
   #isStopped = false
 
@@ -28,32 +29,47 @@ export class MemoryViews {
     this.#deps = deps
   }
 
-  /** Never throws: a view that fails is logged, does not block the others, and is retried every second. */
-  changed(topics: ReadonlySet<Topic>): void {
+  /**
+   * Resolves when the views of `topics` are reloaded. Never rejects: a view that fails is logged, does not block the
+   * others, and is retried every second.
+   */
+  changed(topics: ReadonlySet<Topic>): Promise<void> {
     for (const view of this.#views) if (view.topics.some((topic) => topics.has(topic))) this.#stale.add(view)
-    this.#readStale()
+    return this.#readStale()
   }
 
-  stop(): void {
+  /** Resolves when nothing is read any more. */
+  stop(): Promise<void> {
     this.#isStopped = true
     this.#cancelRetry?.()
     this.#cancelRetry = null
+    return this.#reading
   }
 
-  #readStale(): void {
-    for (const view of this.#views) if (this.#stale.has(view) && this.#read(view)) this.#stale.delete(view)
-    if (this.#stale.size === 0 || this.#isStopped) return
+  #readStale(): Promise<void> {
+    this.#reading = this.#reading.then(() => this.#readNow())
+    return this.#reading
+  }
+
+  async #readNow(): Promise<void> {
+    const failed: MemoryView[] = []
+    for (const view of this.#views) {
+      if (this.#isStopped) return
+      if (!this.#stale.delete(view)) continue // before the read: what changes during it is read again
+      if (!(await this.#read(view))) failed.push(view)
+    }
+    for (const view of failed) this.#stale.add(view)
+    if (failed.length === 0 || this.#isStopped) return
     this.#cancelRetry ??= this.#deps.clock.after(RETRY_MS, () => {
       this.#cancelRetry = null
-      this.#readStale()
+      return this.#readStale()
     })
   }
 
-  #read(view: MemoryView): boolean {
+  async #read(view: MemoryView): Promise<boolean> {
     const { log } = this.#deps
     try {
-      if (view.canReload?.() === false) return false
-      view.reload()
+      if ((await view.reload()) === false) return false
     } catch (err) {
       if (!this.#failing.has(view))
         log.error('a memory view could not be read and is out of date', { view: view.name, err })

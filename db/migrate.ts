@@ -1,13 +1,6 @@
 /** Migrates a database to the current schema: forward only, by name, each migration all or nothing. */
 import { Database } from 'bun:sqlite'
-import { createHash } from 'node:crypto'
-
-export interface Migration {
-  /** Sorts by name: `0001_init`. Never renamed after release. */
-  name: string
-  /** Statements, separated by `--> statement-breakpoint` as drizzle-kit writes them. */
-  sql: string
-}
+import { type Applied, getBreaking, getHash, getProblem, inOrder, type Migration } from './migration.ts'
 
 /**
  * Applies missing migrations in name order, each under its own BEGIN IMMEDIATE, and returns their names. `now` is ms
@@ -36,25 +29,7 @@ export function isOutdated(sqlite: Database, migrations: readonly Migration[]): 
  * process still uses the database, only the others may be applied.
  */
 export function breakingMigrations(sqlite: Database, migrations: readonly Migration[]): string[] {
-  if (!isOutdated(sqlite, migrations)) return []
-  const applied = appliedHashes(sqlite)
-  return migrations.filter(({ name, sql }) => !applied.has(name) && !isAdditive(sql)).map(({ name }) => name)
-}
-
-const ADDS = /^(CREATE (TABLE|INDEX|UNIQUE INDEX)|ALTER TABLE \S+ ADD)\b/i
-
-function isAdditive(sql: string): boolean {
-  const statements = sql
-    .split('--> statement-breakpoint')
-    .map((text) => text.replaceAll(/^\s*--.*$/gm, '').trim())
-    .filter((text) => text !== '')
-  const tables = statements.map((text) => /^CREATE TABLE (\S+)/i.exec(text)?.[1])
-  // A new unique index on an existing table could reject what the older program writes.
-  const restricts = (text: string) => {
-    const table = /^CREATE UNIQUE INDEX \S+ ON (\S+)/i.exec(text)?.[1]
-    return table !== undefined && !tables.includes(table)
-  }
-  return statements.every((text) => ADDS.test(text) && !restricts(text))
+  return isOutdated(sqlite, migrations) ? getBreaking(migrations, appliedHashes(sqlite)) : []
 }
 
 /** Why `migrate` would reject a previously migrated database, or null. Reads only. */
@@ -95,10 +70,6 @@ function getObjects(sqlite: Database): Map<string, string> {
   )
 }
 
-function inOrder(migrations: readonly Migration[]): Migration[] {
-  return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1))
-}
-
 /** Checks again inside the lock, so two processes may start at the same time. */
 function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration, now: number): boolean {
   const apply = sqlite.transaction(() => {
@@ -113,24 +84,9 @@ function applyOnce(sqlite: Database, ordered: Migration[], migration: Migration,
   return apply.immediate()
 }
 
-function appliedHashes(sqlite: Database): Map<string, string> {
+function appliedHashes(sqlite: Database): Applied {
   const rows = sqlite.query<{ name: string; hash: string }, []>('SELECT name, hash FROM migrations').all()
   return new Map(rows.map(({ name, hash }) => [name, hash]))
-}
-
-function getProblem(ordered: Migration[], applied: Map<string, string>): string | null {
-  const known = new Set(ordered.map(({ name }) => name))
-  const unknown = [...applied.keys()].filter((name) => !known.has(name))
-  if (unknown.length > 0)
-    return `The database was written by a newer version (it has ${unknown.join(', ')}). Update Sluice.`
-  let isBehind = false
-  for (const migration of ordered) {
-    const hash = applied.get(migration.name)
-    if (hash === undefined) isBehind = true
-    else if (hash !== getHash(migration)) return `Migration ${migration.name} was edited after it was applied.`
-    else if (isBehind) return `A migration is missing before ${migration.name}, which is already applied.`
-  }
-  return null
 }
 
 function runStatements(sqlite: Database, { name, sql }: Migration): void {
@@ -158,9 +114,4 @@ function withoutForeignKeys<T>(sqlite: Database, run: () => T): T {
   } finally {
     sqlite.run(`PRAGMA foreign_keys = ${before?.foreign_keys ?? 1}`)
   }
-}
-
-/** Ignores line endings, which a checkout may change. */
-function getHash({ sql }: Migration): string {
-  return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
 }

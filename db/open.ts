@@ -1,14 +1,17 @@
 /** Opens the database file with the settings everything else relies on. */
 import { Database } from 'bun:sqlite'
 import { closeSync, openSync } from 'node:fs'
-import { drizzle } from 'drizzle-orm/bun-sqlite'
-import { asDb, type Db, type Driver } from './commit.ts'
+import { resolve } from 'node:path'
+import { createDb, type Db, newTurn, type Turn } from './commit.ts'
+import { onThisThread, waitForLocksAtMost } from './connection.ts'
 import { makePrivate } from './private-file.ts'
 
 export interface OpenedDatabase {
-  /** The raw connection, for migrations, PRAGMAs and closing. */
+  /** The connection that writes, for migrations and PRAGMAs. Closing it also closes the one that reads. */
   sqlite: Database
   db: Db
+  /** Closes the connection that reads, for what needs the file alone; the next query opens it again. */
+  stopReading: () => void
 }
 
 interface OpenOptions {
@@ -20,40 +23,82 @@ interface OpenOptions {
 }
 
 /**
- * Opens `path` for reading and writing, creating it with mode 0600, or a private database for `':memory:'`.
- * `synchronous=FULL`, so that a committed refresh token survives a power cut; without it the account is lost.
+ * Opens `path` for reading and writing, creating it with mode 0600. `synchronous=FULL`, so that a committed refresh
+ * token survives a power cut; without it the account is lost.
  */
-export function openDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
-  if (path !== ':memory:') createPrivately(path)
-  return setUp(new Database(path, { strict: true }), options)
+export function openDatabase(path: string, { onListenerError = throwUncaught }: OpenOptions = {}): OpenedDatabase {
+  createPrivately(path)
+  const sqlite = new WriterConnection(path)
+  prepareWriter(sqlite)
+  const db = createDb({
+    reader: onThisThread(() => sqlite.reader()),
+    writer: onThisThread(() => sqlite),
+    turn: sqlite.turn,
+    onListenerError,
+  })
+  return { sqlite, db, stopReading: () => sqlite.closeReader() }
 }
 
-/** A private database in memory with the content of `bytes`, which `serialize()` returned. */
-export function databaseFrom(bytes: Uint8Array, options: OpenOptions = {}): OpenedDatabase {
-  return setUp(Database.deserialize(bytes, { strict: true }), options)
-}
-
-function setUp(sqlite: Database, options: OpenOptions): OpenedDatabase {
+/** For a connection that writes. */
+export function prepareWriter(sqlite: Database): void {
   waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA journal_mode = WAL')
   sqlite.run('PRAGMA synchronous = FULL')
   sqlite.run('PRAGMA foreign_keys = ON')
   setMemory(sqlite)
-  return { sqlite, db: wrap(sqlite, options) }
 }
 
 /** Opens an existing `path` read-only. Sees every commit of the writer; writing throws. */
-export function readerDatabase(path: string, options: OpenOptions = {}): OpenedDatabase {
+export function readerDatabase(path: string): OpenedDatabase & { close: () => unknown } {
+  const sqlite = openReader(path)
+  const db = createDb({ reader: onThisThread(() => sqlite), writer: null, onListenerError: throwUncaught })
+  return { sqlite, db, stopReading: () => {}, close: () => sqlite.close(true) }
+}
+
+/** By path, with how many connections share it. */
+const turns = new Map<string, { turn: Turn; users: number }>()
+
+/** Together with the connection that reads, opened with the first query. */
+class WriterConnection extends Database {
+  readonly turn: Turn
+  readonly #path: string
+  #reader: Database | null = null
+  #isClosed = false
+
+  constructor(path: string) {
+    super(path, { strict: true })
+    this.#path = resolve(path)
+    const shared = turns.getOrInsertComputed(this.#path, () => ({ turn: newTurn(), users: 0 }))
+    shared.users++
+    this.turn = shared.turn
+  }
+
+  reader(): Database {
+    this.#reader ??= openReader(this.#path)
+    return this.#reader
+  }
+
+  closeReader(): void {
+    this.#reader?.close()
+    this.#reader = null
+  }
+
+  override close(throwOnError?: boolean): void {
+    this.closeReader() // first: the last connection removes the write-ahead log
+    super.close(throwOnError)
+    const shared = turns.get(this.#path)
+    if (this.#isClosed || !shared) return
+    this.#isClosed = true
+    if (--shared.users === 0) turns.delete(this.#path)
+  }
+}
+
+function openReader(path: string): Database {
   const sqlite = new Database(path, { strict: true, readonly: true })
   waitForLocksAtMost(sqlite, 5000)
   sqlite.run('PRAGMA query_only = ON')
   setMemory(sqlite)
-  return { sqlite, db: wrap(sqlite, options) }
-}
-
-/** How long a statement waits for another process's lock before throwing SQLITE_BUSY. The event loop waits too. */
-export function waitForLocksAtMost(sqlite: Database, ms: number): void {
-  sqlite.run(`PRAGMA busy_timeout = ${ms}`)
+  return sqlite
 }
 
 /**
@@ -70,12 +115,8 @@ function setMemory(sqlite: Database): void {
   sqlite.run('PRAGMA cache_size = -16000')
 }
 
-function wrap(sqlite: Database, { onListenerError = throwUncaught }: OpenOptions): Db {
-  const driver = drizzle(sqlite, { casing: 'snake_case' }) as unknown as Driver // as: drizzle types run() as void
-  return asDb(driver, onListenerError)
-}
-
-function throwUncaught(error: unknown): void {
+/** An uncaught exception ends a command; the server logs it. */
+export function throwUncaught(error: unknown): void {
   queueMicrotask(() => {
     throw error
   })

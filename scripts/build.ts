@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const ROOT = resolve(import.meta.dir, '..')
-const WORKERS = ['src/threads/reader-worker.ts', 'src/threads/checkpoint-worker.ts', 'src/threads/replay-worker.ts']
+const WORKERS = ['src/threads/reader-worker.ts', 'src/threads/writer-worker.ts', 'src/threads/replay-worker.ts']
 
 interface BuildOptions {
   /** Path of the executable. */

@@ -1,4 +1,5 @@
 /** Every error Sluice can return, and the one class that carries it. Spec §7 and the proxy contract are this table. */
+import { isBusy } from '../db/busy.ts'
 import type { REJECTION_REASONS } from '../db/schema/rejections.ts'
 
 export type RejectionReason = (typeof REJECTION_REASONS)[number]
@@ -33,6 +34,8 @@ export const CODES = {
     'This is not the URL your browser ended on after this sign-in. Copy it from the address bar and try again.',
   ],
   invalid_model_source_payload: [400, 'Some fields of the model source are not valid. Correct them and try again.'],
+  invalid_import: [400, 'These files cannot be imported.'],
+  would_lock_out: [409, 'This firewall list would shut out the address you are using. Add it to the list first.'],
   invalid_ip: [400, 'This is not an IP address or CIDR range.'],
   invalid_realtime_call_id: [400, 'The call ID is not valid. Use the one from the Location header of the call, once.'],
   invalid_schedule_type: [400, 'The type of the schedule must be daily.'],
@@ -44,6 +47,7 @@ export const CODES = {
   invalid_prompt: [400, 'The prompt can have at most 1000 characters.'],
   invalid_model: [400, 'No account offers this model.'],
   invalid_reasoning_effort: [400, 'The model does not have this reasoning effort.'],
+  method_not_allowed: [405, 'Use POST. This endpoint has no sessions.'],
   upgrade_required: [426, 'WebSockets are turned off. Use HTTP POST.'],
   bad_upgrade: [
     400,
@@ -180,6 +184,10 @@ export const CODES = {
   settings_conflict: [409, 'The settings were changed while you were editing. Reload and try again.'],
   // --- capacity
   rate_limit_exceeded: [429, 'This API key has reached one of its limits.'],
+  share_used_up: [
+    429,
+    'You have used up your share of the pool, and other users need theirs now. Running conversations can continue.',
+  ],
   usage_limit_reached: [429, 'The usage limit has been reached.', 'usage_limit_reached'],
   too_many_sockets: [429, 'Too many open sockets. Close one or use HTTP POST.', 'rate_limit_error'],
   account_stream_cap: [
@@ -277,8 +285,7 @@ export class AppError extends Error {
   /** Unknown errors become `internal_error` with the cause for the log; a locked database is `busy`. */
   static from(err: unknown): AppError {
     if (err instanceof AppError) return err
-    const isLocked = err instanceof Error && 'code' in err && String(err.code).startsWith('SQLITE_BUSY')
-    return isLocked
+    return isBusy(err)
       ? new AppError('busy', { retryAfterSeconds: 1, cause: err })
       : new AppError('internal_error', { cause: err })
   }
@@ -313,7 +320,41 @@ export const openAiError = (err: AppError) => {
   }
 }
 
-/** Error headers on a model route: over HTTP, and inside a socket's error frame. */
+/** The status on Messages routes, whose clients know fewer codes. A 503 becomes 529, which means overloaded there. */
+export const anthropicStatus = ({ status, code }: AppError): number => {
+  if (code === 'fast_mode_prohibited') return 403
+  if (status === 503) return 529
+  return status < 500 && !(status in ANTHROPIC_TYPES) ? 400 : status
+}
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  405: 'invalid_request_error',
+  408: 'timeout_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+/** These clients send `speed`, which a user turns on and off. */
+const FAST_MODE_PROHIBITED = 'Fast mode is not allowed for this API key. Turn it off.'
+
+/** The error envelope of the Messages routes, also used for their `error` event. */
+export const anthropicError = (err: AppError, requestId: string | null) => ({
+  type: 'error' as const,
+  error: {
+    type: ANTHROPIC_TYPES[anthropicStatus(err)] ?? 'api_error',
+    message: err.code === 'fast_mode_prohibited' ? FAST_MODE_PROHIBITED : err.message,
+    details: { error_code: err.extra.upstream?.code ?? err.code }, // read by the SDK (1.14.0)
+  },
+  request_id: requestId,
+})
+
 const LONG_WAIT_SECONDS = 60
 
 /** Error headers on a model route: over HTTP, and inside a socket's error frame. */

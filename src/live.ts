@@ -5,7 +5,7 @@ import { MINUTE_MS } from './lib/durations.ts'
 
 /**
  * `usage`: account numbers changed; `logs`: requests ended; `minute`: another minute's totals are complete; `health`:
- * readiness or an outage changed; `automations`: one was changed, or a run went on. The others are changes by users.
+ * readiness or an outage changed; `automations`: one was changed, or a run went on; `alerts`: one was raised, sent or recovered. The others are changes by users.
  */
 export const LIVE_TOPICS = [
   'accounts',
@@ -17,6 +17,7 @@ export const LIVE_TOPICS = [
   'minute',
   'health',
   'automations',
+  'alerts',
 ] as const
 export type LiveTopic = (typeof LIVE_TOPICS)[number]
 
@@ -60,6 +61,7 @@ const OF_COMMIT: Partial<Record<Topic, LiveTopic>> = {
   sources: 'settings',
   people: 'people',
   automations: 'automations',
+  alerts: 'alerts',
 }
 /** After these, a session may have ended or lost permissions. */
 const CHECKED: readonly Topic[] = ['sessions', 'people', 'settings']

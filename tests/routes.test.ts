@@ -18,6 +18,7 @@ const UNAUDITED = [
   'POST /api/dashboard-auth/clock',
   'POST /api/oauth/complete',
   'POST /api/accounts/import/preflight',
+  'POST /api/import/preflight',
   'POST /api/model-sources/:id/discover',
   'POST /doctor/upload',
 ]

@@ -13,7 +13,11 @@ const ROOT = join(import.meta.dir, '..')
 
 /** Area → the files in it. */
 const AREAS: Record<string, readonly string[]> = {
-  guides: ['README.md', 'CHANGELOG.md', 'docs/{clients,operating,reverse-proxies,security}.md'],
+  guides: [
+    'README.md',
+    'CHANGELOG.md',
+    'docs/{alerts,claude-code,clients,operating,codex-lb,postgresql,reverse-proxies,scaling,security}.md',
+  ],
   errors: ['src/errors.ts'],
   'proxy and sign-in': ['src/{http,auth,proxy}/**/*.{ts,tsx}'],
   pages: ['views/**/*.{ts,tsx,js}', 'src/admin/**/*.{ts,tsx}', 'src/model/**/*.ts', 'src/settings/**/*.ts'],

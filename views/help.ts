@@ -1,5 +1,10 @@
 /** The help behind the `?` beside card titles: two sentences, and the part of the guides that says more. */
 
+import { STATEMENT_HELP } from './accounts/statement-help.ts'
+import { ALERT_HELP } from './alerts/help.ts'
+import { REPORT_HELP } from './reports/help.ts'
+import { ROUTING_HELP } from './settings/routing-help.ts'
+
 export interface Help {
   says: string
   /** Path below `/docs`. */
@@ -40,6 +45,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The newest errors of the period, grouped by cause. Open one to see every attempt and what ChatGPT answered.',
     more: 'operating#fix-problems',
   },
+  ...ALERT_HELP,
   // Automations
   automations: {
     says: 'An automation sends one small request on each of its accounts at a set time. The requests count in no total and no limit.',
@@ -70,19 +76,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The requests that this capture stored, newest first. Each reading is written to the audit log.',
     more: 'security#what-is-stored',
   },
-  // Reports
-  strategies: {
-    says: 'Your logged requests are replayed with the function that routes them, and with windows as large as your plans allow. Each figure is the average of 20 runs.',
-    more: SETTINGS,
-  },
-  'settings-planner': {
-    says: 'The planner expects the requests of the last four weeks again and replays them with an earlier window. It needs 14 days of requests.',
-    more: SETTINGS,
-  },
-  planner: {
-    says: 'What an earlier start of a five-hour window would bring, computed from the requests of the last four weeks. Change it in Settings, Routing.',
-    more: SETTINGS,
-  },
+  ...REPORT_HELP,
   // Accounts
   plans: {
     says: 'Requests and cost of the accounts of each plan, and how many are available. ChatGPT reports the plan.',
@@ -100,6 +94,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'The requests of this account in the last 7 days, by key and model. Cost is what they would cost at API prices.',
     more: 'operating#monitor',
   },
+  ...STATEMENT_HELP,
   window: {
     says: 'A five-hour window begins with its first request. Sluice can send a tiny one after each reset or at set hours, so that the next window begins sooner.',
     more: SETTINGS,
@@ -231,22 +226,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'A conversation stays on one account, so that its cached input is used again. Sluice stores only a hash of its name.',
     more: SETTINGS,
   },
-  'settings-routing': {
-    says: 'The strategy chooses the account for each request. Try it in the routing simulator.',
-    more: SETTINGS,
-  },
-  'settings-affinity': {
-    says: 'A conversation stays on the account that started it, because ChatGPT caches it there. This sets for how long.',
-    more: SETTINGS,
-  },
-  'settings-windows': {
-    says: 'When Sluice begins the five-hour windows of accounts that have it turned on. Each start is one tiny request that counts in no total.',
-    more: SETTINGS,
-  },
-  'settings-resets': {
-    says: 'When Sluice uses reset credits without being asked. The page of an account shows what its rule would do next.',
-    more: SETTINGS,
-  },
+  ...ROUTING_HELP,
   sources: {
     says: 'Servers that Sluice uses for models no account has, or that a key is limited to. A test shows which of their APIs work, and how fast.',
     more: SETTINGS,
@@ -361,6 +341,7 @@ export const HELP: Readonly<Partial<Record<string, Help>>> = {
     says: 'Your name as other users see it. The user name you sign in with stays the same.',
     more: USERS,
   },
+  share: { says: 'Yours, for all your keys. Beyond it you borrow from idle users.', more: USERS },
   clock: {
     says: 'Times follow the clock of this browser unless you choose another one here. Exports and the API are not affected.',
     more: 'operating#monitor',

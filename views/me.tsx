@@ -1,9 +1,11 @@
 /** My account: profile, ways to sign in, and signed-in browsers. */
 import type { FC } from 'hono/jsx'
+import type { ShareUse } from '../src/model/shares/shares.ts'
 import { ClockCard, type ClockProps } from './me/clock.tsx'
 import { PasskeysCard, type PasskeysProps } from './me/passkeys.tsx'
 import { type Session, SessionsCard } from './me/sessions.tsx'
 import { LocalAdminOffer } from './people/local-admin.tsx'
+import { ShareMeters } from './people/shares.tsx'
 import { plural } from './ui/amounts.ts'
 import { ButtonLink, Submit } from './ui/button.tsx'
 import { TextCard } from './ui/card.tsx'
@@ -25,6 +27,8 @@ interface MeProps {
   isOnlyAccount: boolean
   hasTotp: boolean
   recoveryCodesLeft: number
+  /** Empty if the user has no share of the pool. */
+  shareUses: readonly ShareUse[]
   clock: ClockProps
   passkeys: PasskeysProps
   sessions: readonly Session[]
@@ -48,6 +52,11 @@ export const MePage: FC<MeProps> = (props) => {
       <Outcome done={done} problem={problem} />
       <NeedsScript />
       <Profile {...props} />
+      {props.shareUses.length > 0 && (
+        <TextCard id="share" title="Your share of the pool">
+          <ShareMeters uses={props.shareUses} />
+        </TextCard>
+      )}
       <ClockCard {...props.clock} now={now} />
       <Password {...props} />
       <TwoFactor {...props} />

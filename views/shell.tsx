@@ -48,6 +48,8 @@ interface ShellProps {
   isPrivate: boolean
   /** Shown while a capture runs; null: not signed in. */
   captureLine: Child
+  /** Null if the user is not signed in. */
+  bell: Child
 }
 
 interface Entry {
@@ -142,6 +144,7 @@ export const Shell: FC<PropsWithChildren<ShellProps>> = (props) => {
             {visitor && visitor.kind !== 'guest' && (
               <IconButton action="palette" label="Search" icon={SearchIcon} class="needs-script" />
             )}
+            {props.bell}
             {visitor && <PrivacyEye isOn={props.isPrivate} />}
             <IconButton action="theme" label="Switch light and dark" icon={ThemeIcon} />
             {visitor && <AccountMenu visitor={visitor} />}

@@ -79,6 +79,11 @@ const DONE: Readonly<Record<string, string>> = {
   session_ended: 'That browser was signed out.',
   sessions_ended: 'Your other browsers were signed out.',
   settings_updated: 'Settings saved.',
+  alert_channel_created: 'Channel added. Send a test to see whether it works.',
+  alert_channel_updated: 'Channel saved.',
+  alert_channel_deleted: 'Channel deleted.',
+  alert_channel_tested: 'Test sent. Check that it arrived.',
+  alert_acknowledged: 'Alert acknowledged. It is silent until it is resolved.',
   automation_created: 'Automation created.',
   automation_updated: 'Automation saved.',
   automation_deleted: 'Automation deleted.',
@@ -149,6 +154,7 @@ const DONE: Readonly<Record<string, string>> = {
 }
 
 const UNDONE: Readonly<Record<string, string>> = {
+  alert_channel_failed: 'The test could not be sent. The reason is shown below.',
   sticky_sessions_deleted_none: 'No session was deleted. They expired or were deleted already.',
   accounts_paused_none: 'No account was paused. They need sign-in or are deactivated.',
   accounts_reactivated_none: 'No account was resumed. They need sign-in.',

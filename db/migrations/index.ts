@@ -1,5 +1,5 @@
 /** Every migration, embedded as text, because the compiled binary has no folder to read them from. */
-import type { Migration } from '../migrate.ts'
+import type { Migration } from '../migration.ts'
 import init from './0000_init.sql' with { type: 'text' }
 import people from './0001_people.sql' with { type: 'text' }
 import ownEmail from './0002_own_email.sql' with { type: 'text' }
@@ -26,6 +26,12 @@ import requestDigests from './0022_request_digests.sql' with { type: 'text' }
 import plannerAccount from './0023_planner_account.sql' with { type: 'text' }
 import limitLeases from './0024_limit_leases.sql' with { type: 'text' }
 import streamSlots from './0025_stream_slots.sql' with { type: 'text' }
+import alerts from './0026_alerts.sql' with { type: 'text' }
+import meterReadings from './0027_meter_readings.sql' with { type: 'text' }
+import shares from './0028_shares.sql' with { type: 'text' }
+import claudeModels from './0029_claude_models.sql' with { type: 'text' }
+import moves from './0030_moves.sql' with { type: 'text' }
+import movedTokens from './0031_moved_tokens.sql' with { type: 'text' }
 
 export const MIGRATIONS: readonly Migration[] = [
   { name: '0000_init', sql: init },
@@ -54,4 +60,10 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: '0023_planner_account', sql: plannerAccount },
   { name: '0024_limit_leases', sql: limitLeases },
   { name: '0025_stream_slots', sql: streamSlots },
+  { name: '0026_alerts', sql: alerts },
+  { name: '0027_meter_readings', sql: meterReadings },
+  { name: '0028_shares', sql: shares },
+  { name: '0029_claude_models', sql: claudeModels },
+  { name: '0030_moves', sql: moves },
+  { name: '0031_moved_tokens', sql: movedTokens },
 ]

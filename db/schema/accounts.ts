@@ -1,5 +1,5 @@
 /** Upstream accounts: identity, encrypted tokens, state, last usage and model catalogs. */
-import { index, integer, primaryKey, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 
 export const ACCOUNT_STATUSES = [
   'active',
@@ -140,6 +140,12 @@ export const affinity = sqliteTable(
      */
     mixed: integer({ mode: 'boolean' }).notNull().default(false),
     usedAt: integer().notNull(),
+    /** What the last request of the conversation used, in units of `model/log/request-units.ts`. 0 if unknown. */
+    units: real().notNull().default(0),
+    /** What reading its cached tokens without the cache would use: what a move costs. */
+    moveUnits: real().notNull().default(0),
+    /** How many those are: the most that a move loses. */
+    cachedTokens: integer().notNull().default(0),
   },
   (t) => [
     primaryKey({ columns: [t.kind, t.keyHash] }),

@@ -1,10 +1,12 @@
 /** Every table, for drizzle's schema argument and the migration generator. */
 export * from './accounts.ts'
+export * from './alerts.ts'
 export * from './automations.ts'
 export * from './egress.ts'
 export * from './history.ts'
 export * from './keys.ts'
 export * from './live-calls.ts'
+export * from './meter.ts'
 export * from './people.ts'
 export * from './planner.ts'
 export * from './rejections.ts'

@@ -11,13 +11,13 @@ export const accountEvents = sqliteTable(
       .notNull()
       .references(() => accounts.id, { onDelete: 'cascade' }),
     at: integer().notNull(),
-    kind: text({ enum: ['state', 'token', 'probe', 'import', 'plan', 'reset', 'window'] }).notNull(),
+    kind: text({ enum: ['state', 'token', 'probe', 'import', 'plan', 'reset', 'window', 'statement'] }).notNull(),
     /** One or two words: the new state, `refreshed`, `failed`. */
     result: text().notNull(),
     /** A sentence of evidence, without secrets. */
     detail: text(),
   },
-  (t) => [index('account_events_account').on(t.accountId, t.id)],
+  (t) => [index('account_events_account').on(t.accountId, t.id), index('account_events_kind').on(t.kind, t.at)],
 )
 
 /** The last usage seen in each hour, in percent used. An hour without a sample has no row and shows as a gap. */

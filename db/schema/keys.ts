@@ -10,6 +10,17 @@ export type LimitWindow = (typeof LIMIT_WINDOWS)[number]
 export const FAST_MODE_RULES = ['off', 'strip', 'refuse'] as const
 export type FastModeRule = (typeof FAST_MODE_RULES)[number]
 
+/** The sizes of Claude models that can be served by a chosen model. */
+export const CLAUDE_SIZES = ['opus', 'sonnet', 'haiku'] as const
+export type ClaudeSize = (typeof CLAUDE_SIZES)[number]
+/** `effort` null: as the client requests. */
+export interface ChosenModel {
+  model: string
+  effort: string | null
+}
+/** Null: a model is chosen by price. */
+export type ClaudeModels = Record<ClaudeSize, ChosenModel | null>
+
 export const apiKeys = sqliteTable('api_keys', {
   id: text().primaryKey(),
   name: text().notNull(),
@@ -44,6 +55,8 @@ export const apiKeys = sqliteTable('api_keys', {
   allowOverflow: integer({ mode: 'boolean' }).notNull().default(false),
   /** null: as the setting says. */
   prohibitFastMode: text({ enum: FAST_MODE_RULES }),
+  /** The models that serve requests for Claude models; null, also for a single size: as the setting says. */
+  claudeModels: text({ mode: 'json' }).$type<ClaudeModels>(),
   /** The holder of the key can replace its secret on the page of the key. */
   holderMayRegenerate: integer({ mode: 'boolean' }).notNull().default(false),
   /** Lifetime totals, written by the ledger in the transaction that inserts the request rows. */

@@ -1,6 +1,6 @@
 /** Dashboard users, their passwords and second factors, roles, invites and sessions. */
 import { sql } from 'drizzle-orm'
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
 
 /** A dashboard user (spec §2). A user who waits for an identity is `invited` and has an invite without a link. */
 export const users = sqliteTable(
@@ -181,4 +181,13 @@ export const authProviders = sqliteTable('auth_providers', {
   idpMfaEnforced: integer({ mode: 'boolean' }).notNull().default(false),
   createdAt: integer().notNull(),
   updatedAt: integer().notNull(),
+})
+
+/** Shares of the pool's capacity. A user's own share wins over that of their role. */
+export const shares = sqliteTable('shares', {
+  /** The ID of a user or role. */
+  holderId: text().primaryKey(),
+  /** Percent of the pool's five-hour capacity. Null means not limited. */
+  fiveHourPercent: real(),
+  weeklyPercent: real(),
 })

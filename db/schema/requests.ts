@@ -47,8 +47,14 @@ export const requests = sqliteTable(
     conversationHash: text(),
     /** The conversation left the account that owned it. */
     moved: integer({ mode: 'boolean' }).notNull().default(false),
+    /** That account could have served the request, and the move cost more than staying. */
+    moveAvoidable: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Tokens that the move sent uncached: at most those that were cached on that account. */
+    movedTokens: integer().notNull().default(0),
     /** The account's included quota was used up and its paid credits were used. */
     paidCredits: integer({ mode: 'boolean' }).notNull().default(false),
+    /** Whether the key's owner had used up their share and borrowed from idle users. */
+    borrowed: integer({ mode: 'boolean' }).notNull().default(false),
     status: text({ enum: REQUEST_STATUSES }).notNull(),
     httpStatus: integer().notNull(),
     /**
@@ -125,6 +131,11 @@ const sums = () => ({
   outputTokens: integer().notNull(),
   costMicros: integer().notNull(),
   unpriced: integer().notNull(),
+  /** Requests that moved their conversation to another account, and those of them that were avoidable. */
+  moves: integer().notNull().default(0),
+  avoidableMoves: integer().notNull().default(0),
+  /** The sum of the requests' `movedTokens`. */
+  movedTokens: integer().notNull().default(0),
 })
 
 /**

@@ -22,12 +22,12 @@ const SKIPPED: Readonly<Record<string, Note>> = {
   barbara: { code: 'account_needs_sign_in', message: null },
 }
 
-export const addAutomations = (
+export const addAutomations = async (
   tx: Tx,
   { accountIds, actor, now }: { accountIds: ReadonlyMap<string, string>; actor: Actor; now: number },
-): void => {
+): Promise<void> => {
   const doing = { actor, random: systemRandom }
-  const mornings = createAutomation(
+  const mornings = await createAutomation(
     tx,
     {
       ...SAME,
@@ -39,7 +39,7 @@ export const addAutomations = (
     },
     doing,
   )
-  const nightly = createAutomation(
+  const nightly = await createAutomation(
     tx,
     {
       ...SAME,
@@ -57,13 +57,13 @@ export const addAutomations = (
       .map((slot) => ({ automation, slot })),
   )
   for (const { automation, slot } of slots.toSorted((a, b) => a.slot - b.slot)) {
-    const run = claimSlot(tx, slot, {
+    const run = await claimSlot(tx, slot, {
       ...{ automation, accountIds: [...accountIds.values()], now: slot, random: systemRandom },
     })
     for (const [name, accountId] of run ? accountIds : []) {
       const ended = SKIPPED[name] ?? null
       const at = (run?.accounts.find((one) => one.accountId === accountId)?.scheduledFor ?? slot) + ANSWER_MS
-      if (run) endAccount(tx, run.id, { accountId, now: at, status: ended ? 'skipped' : 'success', ended })
+      if (run) await endAccount(tx, run.id, { accountId, now: at, status: ended ? 'skipped' : 'success', ended })
     }
   }
 }

@@ -1,5 +1,7 @@
 /** The demo's outbound proxies: one pool, used by an account that serves no requests, because no proxy listens there. */
+
 import type { Tx } from '../../db/commit.ts'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import type { Random } from '../../src/lib/random.ts'
 import type { Sealer } from '../../src/lib/seal.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
@@ -42,13 +44,13 @@ interface Doing {
   testedAt: number
 }
 
-export const addEgress = (tx: Tx, { actor, random, sealer, accountId, testedAt }: Doing): void => {
-  const rows = PROXIES.map(({ result, ...input }) => {
-    const row = createEndpoint(tx, NewEndpoint.parse(input), { actor, random, sealer })
-    recordTest(tx, row, { at: testedAt, ...result }, { ...actor, at: testedAt })
+export const addEgress = async (tx: Tx, { actor, random, sealer, accountId, testedAt }: Doing): Promise<void> => {
+  const rows = await mapInOrder(PROXIES, async ({ result, ...input }) => {
+    const row = await createEndpoint(tx, NewEndpoint.parse(input), { actor, random, sealer })
+    await recordTest(tx, row, { at: testedAt, ...result }, { ...actor, at: testedAt })
     return row
   })
   const endpointIds = rows.map(({ id }) => id)
-  const pool = createPool(tx, { name: 'Europe', endpointIds, isActive: true }, { actor, random })
-  bindAccount(tx, accountId, pool.id, actor)
+  const pool = await createPool(tx, { name: 'Europe', endpointIds, isActive: true }, { actor, random })
+  await bindAccount(tx, accountId, pool.id, actor)
 }

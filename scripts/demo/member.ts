@@ -8,15 +8,15 @@ import type { Person } from '../../src/model/users/people.ts'
 export const MEMBER = 'noor'
 
 /** Returns the user's ID. */
-export const addMember = (
+export const addMember = async (
   tx: Tx,
   { inviter, actor, passwordHash }: { inviter: Person; actor: Actor; passwordHash: string },
-): string => {
-  const { person, link } = invitePerson(
+): Promise<string> => {
+  const { person, link } = await invitePerson(
     tx,
     { username: MEMBER, role: 'member', usernameLocked: false, ssoOnly: false },
     { caller: { person: inviter, actor }, random: systemRandom, isProxyTrusted: false },
   )
-  acceptInvite(tx, { token: link?.token ?? '', username: MEMBER, passwordHash, now: actor.at })
+  await acceptInvite(tx, { token: link?.token ?? '', username: MEMBER, passwordHash, now: actor.at })
   return person.row.id
 }

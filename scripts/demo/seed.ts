@@ -1,10 +1,12 @@
 /** Fills a new data folder with the demo's week, using the product's own functions. */
-import { commit, type Tx } from '../../db/commit.ts'
+
+import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { usageSamples } from '../../db/schema/history.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
-import { openFolder } from '../../src/cli/open-folder.ts'
+import { openSqliteFolder } from '../../src/cli/open-folder.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { type Random, seededRandom, systemRandom } from '../../src/lib/random.ts'
 import { recordAccountEvent } from '../../src/model/accounts/account-events.ts'
@@ -15,14 +17,15 @@ import type { UsageSnapshot } from '../../src/model/accounts/usage-windows.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
 import { createKey, updateKey } from '../../src/model/keys/api-keys.ts'
 import { createAdmin } from '../../src/model/users/recovery.ts'
-import { ledgerWriter } from '../../src/proxy/ledger/ledger-writer.ts'
-import { Rejections } from '../../src/proxy/ledger/rejections.ts'
+import { addBatch } from '../../src/proxy/ledger/ledger-writer.ts'
+import { type RejectedRow, Rejections } from '../../src/proxy/ledger/rejections.ts'
 import { writeSettings } from '../../src/settings/store.ts'
 import type { Upstream } from '../../tests/support/upstream/app.ts'
 import { addAutomations } from './automations.ts'
 import { busyness, CLIENTS, keyPolicies } from './clients.ts'
 import { addEgress } from './egress.ts'
 import { addMember } from './member.ts'
+import { meterNotes } from './meter.ts'
 import { DEMO_ACCOUNTS, type DemoAccount, fiveHourReset } from './pool.ts'
 import { addSources } from './sources.ts'
 import { WEEK_MS, week } from './week.ts'
@@ -71,40 +74,46 @@ export const seedDemo = async ({
   const password = systemRandom.token(9)
   const hash = await (await createPasswords()).hash(password)
   const clock = { ...systemClock, now: () => now }
-  const { db, sqlite, sealer, close } = openFolder(
+  const { db, engine, sealer, close } = await openSqliteFolder(
     { DATA_DIR: dataDir, ENCRYPTION_KEY_FILE: undefined },
     { clock, random: systemRandom },
   )
   try {
-    const keys = commit(db, (tx) => {
+    const keys = await commit(db, async (tx) => {
       const at = now - WEEK_MS - DAY_MS
-      const admin = createAdmin(tx, { id: systemRandom.id('usr'), username: USERNAME, hash, actor: actorAt(at) })
-      const memberId = addMember(tx, {
+      const admin = await createAdmin(tx, { id: systemRandom.id('usr'), username: USERNAME, hash, actor: actorAt(at) })
+      const memberId = await addMember(tx, {
         inviter: admin,
         actor: { ...actorAt(at), id: admin.row.id },
         passwordHash: hash,
       })
-      const accountIds = addAccounts(tx, { upstream, at, random, sealer })
-      const issued = CLIENTS.map(({ key: name }) => ({
+      const accountIds = await addAccounts(tx, { upstream, at, random, sealer })
+      const issued = await mapInOrder(CLIENTS, async ({ key: name }) => ({
         name,
-        ...createKey(tx, { name, ownerUserId: name === MEMBERS_KEY ? memberId : admin.row.id }, doing(at)),
+        ...(await createKey(tx, { name, ownerUserId: name === MEMBERS_KEY ? memberId : admin.row.id }, doing(at))),
       }))
-      addAutomations(tx, { accountIds, actor: actorAt(at), now })
+      await addAutomations(tx, { accountIds, actor: actorAt(at), now })
       const keyIds = new Map(issued.map(({ name, row }) => [name, row.id]))
       const entries = week({ now, requests, random, accountIds, keyIds })
-      ledgerWriter(sqlite).write(entries, getUsage(accountIds, now))
-      addSamples(tx, accountIds, now)
+      const rejected = await rejectedRows(db, now)
+      addBatch(engine.sqlite, {
+        process: 0,
+        entries,
+        usage: getUsage(accountIds, now),
+        meters: meterNotes({ entries, accountIds, now }),
+        rejected,
+      })
+      await addSamples(tx, accountIds, now)
       const changes = [...accountChanges(tx, accountIds, now), ...keyChanges(tx, keyIds, now)]
-      for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) apply()
-      addRejections(sqlite, now)
-      addSources(tx, { ...doing(at), sealer, testedAt: now - 12 * MINUTE_MS })
-      addEgress(tx, {
+      for (const { apply } of changes.toSorted((a, b) => a.at - b.at)) await apply()
+      await addSources(tx, { ...doing(at), sealer, testedAt: now - 12 * MINUTE_MS })
+      await addEgress(tx, {
         ...doing(at),
         sealer,
         accountId: accountIds.get('tony') ?? '',
         testedAt: now - 12 * MINUTE_MS,
       })
-      writeSettings(tx, { apiKeyAuthEnabled: true, keyHolderPage: true, plannerMode: 'advise' }, { now })
+      await writeSettings(tx, { apiKeyAuthEnabled: true, keyHolderPage: true, plannerMode: 'advise' }, { now })
       return new Map(issued.map(({ name, key }) => [name, key]))
     })
     return { username: USERNAME, password, keys }
@@ -124,12 +133,12 @@ interface Adding {
   upstream: Upstream
   at: number
   random: Random
-  sealer: ReturnType<typeof openFolder>['sealer']
+  sealer: Awaited<ReturnType<typeof openSqliteFolder>>['sealer']
 }
 
-const addAccounts = (tx: Tx, { upstream, at, random, sealer }: Adding): Map<string, string> => {
+const addAccounts = async (tx: Tx, { upstream, at, random, sealer }: Adding): Promise<Map<string, string>> => {
   const files = upstream.accounts.map((account) => ({ name: `${account.email}.json`, text: account.authJson() }))
-  const rows = importAccounts(tx, readAuthFiles(files).accounts, { sealer, random, actor: actorAt(at) })
+  const rows = await importAccounts(tx, readAuthFiles(files).accounts, { sealer, random, actor: actorAt(at) })
   const idOf = new Map(rows.map(({ email, id }) => [email, id]))
   return new Map(DEMO_ACCOUNTS.map(({ name, email }) => [name, idOf.get(email) ?? '']))
 }
@@ -151,7 +160,7 @@ const getSnapshot = (account: DemoAccount, now: number): UsageSnapshot => ({
 /**
  * What each account had used, hour by hour until it became unavailable. Both windows fill during the day and restart.
  */
-const addSamples = (tx: Tx, accountIds: Ids, now: number): void => {
+const addSamples = async (tx: Tx, accountIds: Ids, now: number): Promise<void> => {
   const rows = DEMO_ACCOUNTS.flatMap((account) => {
     const accountId = accountIds.get(account.name) ?? ''
     return sampledHours(account, now).map(({ hour, weekly }) => ({
@@ -161,7 +170,7 @@ const addSamples = (tx: Tx, accountIds: Ids, now: number): void => {
       fiveHourUsed: Math.min(100, loadAt(hour, now) * (40 + 6 * (Math.floor(hour / HOUR_MS) % 5))),
     }))
   })
-  tx.insert(usageSamples).values(rows).run()
+  await tx.insert(usageSamples).values(rows).run()
 }
 
 const sampledHours = (account: DemoAccount, now: number): { hour: number; weekly: number }[] => {
@@ -188,7 +197,7 @@ const loadAt = (hour: number, now: number): number =>
 /** A change made during the week. Applied in order, so that the audit log is plausible. */
 interface Change {
   at: number
-  apply(): void
+  apply(): Promise<unknown>
 }
 
 const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
@@ -196,7 +205,10 @@ const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
     const id = accountIds.get(account.name) ?? ''
     const { alias, isLastResort, status } = account
     const at = now - account.sinceMs
-    const change = (when: number, apply: (actor: Actor) => void) => ({ at: when, apply: () => apply(actorAt(when)) })
+    const change = (when: number, apply: (actor: Actor) => Promise<unknown>) => ({
+      at: when,
+      apply: () => apply(actorAt(when)),
+    })
     const changes: Change[] = []
     if (alias) changes.push(change(now - 6 * DAY_MS, (actor) => editAccount(tx, id, { alias }, actor)))
     if (isLastResort)
@@ -207,10 +219,10 @@ const accountChanges = (tx: Tx, accountIds: Ids, now: number): Change[] =>
     return changes
   })
 
-const applyEvent = (tx: Tx, accountId: string, event: AccountEvent): void => {
-  const state = nextState(getState(getAccount(tx, accountId)), event)
-  saveState(tx, accountId, state)
-  recordAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
+const applyEvent = async (tx: Tx, accountId: string, event: AccountEvent): Promise<void> => {
+  const state = nextState(getState(await getAccount(tx, accountId)), event)
+  await saveState(tx, accountId, state)
+  await recordAccountEvent(tx, { accountId, at: event.at, kind: 'state', result: state.status, detail: state.evidence })
 }
 
 /** The event that led to the account's state. */
@@ -236,15 +248,15 @@ const keyChanges = (tx: Tx, keyIds: Ids, now: number): Change[] => {
   return CLIENTS.map(({ key, endedMs }) => {
     const at = now - (endedMs ?? 0)
     const patch = { ...policies[key], ...(endedMs !== undefined && { isActive: false }) }
-    return { at, apply: () => void updateKey(tx, keyIds.get(key) ?? '', patch, doing(at)) }
+    return { at, apply: async () => void (await updateKey(tx, keyIds.get(key) ?? '', patch, doing(at))) }
   })
 }
 
 /** A client with a wrong key in the last hour, and one that was rejected yesterday. */
-const addRejections = (sqlite: ReturnType<typeof openFolder>['sqlite'], now: number): void => {
+const rejectedRows = async (db: Db, now: number): Promise<RejectedRow[]> => {
   let at = now
   const silent = createLog({ level: 'error', format: 'text', now: () => at, write: () => {} })
-  const rejections = new Rejections({ sqlite, clock: { now: () => at }, log: silent })
+  const rejections = await Rejections.open({ db, clock: { now: () => at }, log: silent })
   const reject = (agoMs: number, request: Parameters<Rejections['note']>[0]) => {
     at = now - agoMs
     rejections.note(request)
@@ -264,5 +276,5 @@ const addRejections = (sqlite: ReturnType<typeof openFolder>['sqlite'], now: num
       route: '/v1/chat/completions',
       userAgent: 'OpenAI/JS 6.9.0',
     })
-  rejections.write()
+  return rejections.take()
 }

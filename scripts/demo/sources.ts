@@ -30,20 +30,20 @@ const RACK = {
 }
 const LAPTOP = { name: 'Laptop (Ollama)', baseUrl: 'http://192.168.1.23:11434/v1', models: [{ model: 'llama3.3' }] }
 
-export const addSources = (tx: Tx, { actor, random, sealer, testedAt }: Doing): void => {
+export const addSources = async (tx: Tx, { actor, random, sealer, testedAt }: Doing): Promise<void> => {
   const doing = { actor, random, sealer, requireConfirmation: () => {} }
   const at = iso(testedAt)
   const call = { model: RACK.models[0]?.model ?? '', ok: true, error: null }
-  const rack = createSource(tx, NewSource.parse(RACK), doing)
+  const rack = await createSource(tx, NewSource.parse(RACK), doing)
   const calls = [
     { capability: 'chat' as const, durationMs: 412, ...call },
     { capability: 'responses' as const, durationMs: 388, ...call },
     { capability: 'embeddings' as const, durationMs: 41, ...call, model: 'bge-m3-embed' },
   ]
   const models = { count: 3, durationMs: 18, missing: [], error: null }
-  storeTest(tx, rack, { ok: true, at, durationMs: 859, models, calls }, { ...actor, at: testedAt })
-  const laptop = createSource(tx, NewSource.parse(LAPTOP), doing)
+  await storeTest(tx, rack, { ok: true, at, durationMs: 859, models, calls }, { ...actor, at: testedAt })
+  const laptop = await createSource(tx, NewSource.parse(LAPTOP), doing)
   const error = { code: 'model_source_unreachable', message: 'The model source could not be reached.' }
   const failed = { ok: false, at, durationMs: 6, models: { count: null, durationMs: 6, missing: [], error }, calls: [] }
-  storeTest(tx, laptop, failed, { ...actor, at: testedAt })
+  await storeTest(tx, laptop, failed, { ...actor, at: testedAt })
 }

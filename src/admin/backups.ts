@@ -32,7 +32,9 @@ export const createBackup = createHandlers(
   async (c) => {
     const made = await c.env.ops.backups.make('manual')
     const who = actor(c)
-    commit(c.env.db, (tx) => append(tx, who, 'backup_created', { target: made.name, details: { bytes: made.bytes } }))
+    await commit(c.env.db, (tx) =>
+      append(tx, who, 'backup_created', { target: made.name, details: { bytes: made.bytes } }),
+    )
     return proceed(c, toView(made), '/settings/data?done=backup_created', 201)
   },
 )
@@ -47,7 +49,7 @@ export const downloadBackup = createHandlers(
     for (const permission of PERMISSIONS) demand(c.var.principal, permission)
     const path = await c.env.ops.backups.find(c.req.param('name') ?? '')
     const who = actor(c)
-    commit(c.env.db, (tx) => append(tx, who, 'backup_downloaded', { target: basename(path) }))
+    await commit(c.env.db, (tx) => append(tx, who, 'backup_downloaded', { target: basename(path) }))
     return new Response(Bun.file(path), {
       headers: {
         'content-type': 'application/vnd.sqlite3',

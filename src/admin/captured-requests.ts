@@ -29,7 +29,7 @@ import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
 import { captureOf, captureView } from './captures.ts'
 import { getFormFeedback } from './form-feedback.ts'
-import { getHiddenFields } from './requests.ts'
+import { getHiddenFields } from './visibility.ts'
 
 const ListQuery = z.object({
   captureId: z.string().max(60).optional().describe('Only requests of this capture.'),
@@ -66,7 +66,7 @@ const getPage = async (c: Ctx, { captureId, cursor = undefined, limit }: Wanted)
   const of = captureId === undefined ? c.env.captures.list() : [captureOf(c, captureId)]
   const ids = of.map(({ id }) => id)
   const { items, next } = await listRequests(getArchive(c), ids, { cursor: cursor ?? null, limit })
-  const names = keysFor(c)
+  const names = await keysFor(c)
   return { items: items.map((item) => getRow(item, names)), nextCursor: next }
 }
 
@@ -75,9 +75,9 @@ const getArchive = ({ env }: Ctx) => ({ dir: env.captures.dir, sealer: env.seale
 type KeyNames = ReadonlyMap<string, string> | null
 
 /** Null for users who may not see keys. */
-const keysFor = (c: Ctx): KeyNames => {
+const keysFor = async (c: Ctx): Promise<KeyNames> => {
   const { hidesKeys, scope } = getHiddenFields(c.var.principal)
-  return hidesKeys ? null : new Map(keyNames(c.env.db, scope).map(({ id, name }) => [id, name]))
+  return hidesKeys ? null : new Map((await keyNames(c.env.db, scope)).map(({ id, name }) => [id, name]))
 }
 
 const getRow = ({ id, captureId, request, end, bytes }: ListedRequest, names: KeyNames): CapturedRow => ({
@@ -107,8 +107,8 @@ export const showCapturedRequest = createHandlers(
     const { part, q } = c.req.valid('query')
     const id = getPathId(c)
     const content = await getContent(c, id, part ? 0 : MAX_JSON_BYTES)
-    recordRead(c, content)
-    if (!part) return c.json(getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
+    await recordRead(c, content)
+    if (!part) return c.json(await getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY }))
     const attempts = content.attempts.length
     const stream = streamCapturedBytes(getArchive(c), content.captureId, { id, side: part, attempts })
     return new Response(stream, {
@@ -128,9 +128,9 @@ export const showCapturedTab = createHandlers(
   async (c) => {
     const { q } = c.req.valid('query')
     const content = await getContent(c, getPathId(c), MAX_PAGE_BYTES)
-    recordRead(c, content)
-    const all = getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
-    const shown = getView(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
+    await recordRead(c, content)
+    const all = await getView(c, content, { q, maxEvents: Number.POSITIVE_INFINITY })
+    const shown = await getView(c, content, { q, maxEvents: MAX_PAGE_EVENTS })
     const value: CapturedTab = {
       ...shown,
       generatedAt: iso(c.env.clock.now()),
@@ -161,12 +161,14 @@ const asUnreadable = (cause: unknown): never => {
   })
 }
 
-const recordRead = (c: Ctx, { id, captureId }: CapturedContent): void => {
+const recordRead = async (c: Ctx, { id, captureId }: CapturedContent): Promise<void> => {
   const who = actor(c)
-  commit(c.env.db, (tx) => append(tx, who, 'captured_request_read', { target: id, details: { capture: captureId } }))
+  await commit(c.env.db, (tx) =>
+    append(tx, who, 'captured_request_read', { target: id, details: { capture: captureId } }),
+  )
 }
 
-const getView = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter): CapturedView => {
+const getView = async (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter): Promise<CapturedView> => {
   const { body, attempts, isCut, request } = content
   const bytes = Buffer.concat(body)
   const { text, base64 } = textOrBase64(bytes)
@@ -175,7 +177,7 @@ const getView = (c: Ctx, content: CapturedContent, { q, maxEvents }: EventFilter
   const { method = '', target = '' } = request ?? {}
   const isWhole = bytes.length === bodyBytes
   return {
-    ...getRow(content, keysFor(c)),
+    ...getRow(content, await keysFor(c)),
     request: { headers: headers.map(named), body: text, bodyBase64: base64, bodyBytes },
     attempts: attempts.map((attempt) => getAnswer(c, attempt, { q, maxEvents })),
     isCut,
@@ -235,7 +237,7 @@ export const deleteCapturedRequest = createHandlers(
     const who = actor(c)
     const details = { captures: holding.map((capture) => capture.id) }
     await captures.removeRequest(id)
-    commit(db, (tx) => append(tx, who, 'captured_request_deleted', { target: id, details }))
+    await commit(db, (tx) => append(tx, who, 'captured_request_deleted', { target: id, details }))
     return proceed(c, { status: 'deleted' }, `/logs/captures/${holding[0]?.id}?done=captured_request_deleted`)
   },
 )
@@ -248,7 +250,9 @@ export const deleteCapture = createHandlers(
     const who = actor(c)
     const { id, bytes, requests } = capture
     await c.env.captures.remove(capture)
-    commit(c.env.db, (tx) => append(tx, who, 'captured_requests_deleted', { target: id, details: { bytes, requests } }))
+    await commit(c.env.db, (tx) =>
+      append(tx, who, 'captured_requests_deleted', { target: id, details: { bytes, requests } }),
+    )
     return proceed(c, { status: 'deleted' }, '/logs/captures?done=captured_requests_deleted')
   },
 )
@@ -257,7 +261,7 @@ export const deleteCapture = createHandlers(
 export const showCapturedList = createHandlers(requires('conversations:read'), query(PageQuery), async (c) => {
   const { cursor } = c.req.valid('query')
   const { items, nextCursor } = await getPage(c, { captureId: getPathId(c), cursor, limit: PAGE })
-  const capture = captureView(c, captureOf(c, getPathId(c)))
+  const capture = await captureView(c, captureOf(c, getPathId(c)))
   const { done, problem } = getFormFeedback(c)
   const value: CapturedList = {
     generatedAt: iso(c.env.clock.now()),

@@ -1,4 +1,5 @@
 /** `/api/captures` and `/logs/captures`: starting, stopping and listing captures. What they hold is in `captured-requests.ts`. */
+
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
 import { CaptureLine } from '../../views/capture-line.tsx'
@@ -14,15 +15,16 @@ import { createHandlers } from '../http/handlers.ts'
 import { getPathId } from '../http/path-id.ts'
 import { proceed, reply } from '../http/reply.tsx'
 import { DAY_MS } from '../lib/durations.ts'
+import { mapInOrder } from '../lib/in-order.ts'
 import { iso } from '../lib/iso.ts'
 import { maskEmails } from '../model/accounts/account-summary.ts'
 import { append } from '../model/audit/audit.ts'
 import type { Capture } from '../model/captures/capture.ts'
 import { keyNames } from '../model/log/request-log-choices.ts'
 import { holds } from '../model/users/permissions.ts'
-import { accountChoices } from './account-choices.ts'
+import { accountChoices } from './choices.ts'
 import { getFormFeedback } from './form-feedback.ts'
-import { getHiddenFields } from './requests.ts'
+import { getHiddenFields } from './visibility.ts'
 
 const MIB = 1024 * 1024
 
@@ -40,23 +42,23 @@ const NewCapture = z.strictObject({
 
 const looksOn = { or: 'conversations:read' } as const
 
-export const listCaptures = createHandlers(requires('security:write', looksOn), (c) =>
-  c.json({ items: captureViews(c) }),
+export const listCaptures = createHandlers(requires('security:write', looksOn), async (c) =>
+  c.json({ items: await captureViews(c) }),
 )
 
-export const showCaptures = createHandlers(requires('security:write', looksOn), (c) => {
+export const showCaptures = createHandlers(requires('security:write', looksOn), async (c) => {
   const { grants } = c.var.principal
   const { done, problem } = getFormFeedback(c)
   const { hidesKeys, scope } = getHiddenFields(c.var.principal)
   const byName = (a: Choice, b: Choice) => a.name.localeCompare(b.name)
   const value: CapturesView = {
     generatedAt: iso(c.env.clock.now()),
-    captures: captureViews(c),
+    captures: await captureViews(c),
     done,
     problem,
     isGuard: holds(grants, 'security:write'),
     isReader: holds(grants, 'conversations:read'),
-    choices: { keys: hidesKeys ? [] : keyNames(c.env.db, scope).toSorted(byName), accounts: accountChoices(c) },
+    choices: { keys: hidesKeys ? [] : (await keyNames(c.env.db, scope)).toSorted(byName), accounts: accountChoices(c) },
     retentionDays: c.env.settings.current().captureRetentionDays,
   }
   return reply(c, value, CapturesPage)
@@ -68,25 +70,25 @@ export const startCapture = createHandlers(
   body(NewCapture),
   async (c) => {
     const { keyId = null, accountId = null, minutes, maxMiB } = c.req.valid('json')
-    const scope = requireScope(c, { keyId: keyId || null, accountId: accountId || null })
+    const scope = await requireScope(c, { keyId: keyId || null, accountId: accountId || null })
     const { captures, db } = c.env
     const maxBytes = maxMiB * MIB
     await captures.requireRoom({ ...scope, maxBytes })
     const who = actor(c)
-    const started = commit(db, (tx) => {
+    const started = await commit(db, async (tx) => {
       const target = scope.keyId ?? scope.accountId
-      append(tx, who, 'capture_started', { target, details: { ...scope, minutes, maxMiB } })
+      await append(tx, who, 'capture_started', { target, details: { ...scope, minutes, maxMiB } })
       return captures.start({ ...scope, minutes, maxBytes, startedBy: { id: who.id, name: who.name ?? null } })
     })
-    return proceed(c, captureView(c, started), '/logs/captures?done=capture_started', 201)
+    return proceed(c, await captureView(c, started), '/logs/captures?done=capture_started', 201)
   },
 )
 
 /** Exactly one, and it exists. */
-const requireScope = (c: Ctx, scope: Pick<Capture, 'keyId' | 'accountId'>): typeof scope => {
+const requireScope = async (c: Ctx, scope: Pick<Capture, 'keyId' | 'accountId'>): Promise<typeof scope> => {
   const { keyId, accountId } = scope
   if ((keyId === null) === (accountId === null)) throw wrongField('keyId', 'Choose either a key or an account')
-  if (keyId !== null && !keyNames(c.env.db, 'all').some(({ id }) => id === keyId))
+  if (keyId !== null && !(await keyNames(c.env.db, 'all')).some(({ id }) => id === keyId))
     throw wrongField('keyId', 'does not exist')
   if (accountId !== null && !c.env.pool.get(accountId)) throw wrongField('accountId', 'does not exist')
   return scope
@@ -96,17 +98,18 @@ const wrongField = (field: string, message: string): AppError =>
   new AppError('validation_error', { param: field, details: { fields: { [field]: [message] } } })
 
 /** Throws `not_found`. One that has ended stays as it is. */
-export const endCapture = createHandlers(requires('security:write', { audit: 'capture_ended' }), (c) => {
+export const endCapture = createHandlers(requires('security:write', { audit: 'capture_ended' }), async (c) => {
   const { captures, db } = c.env
   captures.running() // ends those whose time is over
   const capture = captureOf(c, getPathId(c))
   if (capture.endedAt === null)
-    commit(db, (tx) => {
-      const { id, bytes, requests } = capture
-      append(tx, actor(c), 'capture_ended', { target: id, details: { reason: 'stopped', bytes, requests } })
+    await commit(db, async (tx) => {
+      const { id, bytes, requests, endedAt } = capture
+      if (endedAt !== null) return // while this commit waited
+      await append(tx, actor(c), 'capture_ended', { target: id, details: { reason: 'stopped', bytes, requests } })
       captures.end(capture, 'stopped')
     })
-  return proceed(c, captureView(c, capture), '/logs/captures?done=capture_ended')
+  return proceed(c, await captureView(c, capture), '/logs/captures?done=capture_ended')
 })
 
 /** Throws `not_found`. */
@@ -122,15 +125,15 @@ export const showCaptureLine = createHandlers(signedIn(), (c) =>
 )
 
 /** Newest first. */
-export const captureViews = (c: Ctx): CaptureView[] => {
+export const captureViews = async (c: Ctx): Promise<CaptureView[]> => {
   c.env.captures.running() // ends those whose time is over
-  return c.env.captures.list().map((capture) => captureView(c, capture))
+  return mapInOrder(c.env.captures.list(), (capture) => captureView(c, capture))
 }
 
-export const captureView = (c: Ctx, capture: Capture): CaptureView => {
+export const captureView = async (c: Ctx, capture: Capture): Promise<CaptureView> => {
   const { hidesAccounts, hidesKeys } = getHiddenFields(c.var.principal)
   const { keyId, accountId, startedBy, startedAt, endsAt, endedAt, maxBytes } = capture
-  const key = keyId === null ? undefined : keyNames(c.env.db, 'all').find(({ id }) => id === keyId)
+  const key = keyId === null ? undefined : (await keyNames(c.env.db, 'all')).find(({ id }) => id === keyId)
   const account = accountId === null ? null : c.env.pool.get(accountId)
   const { captureRetentionDays } = c.env.settings.current()
   return {

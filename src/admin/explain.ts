@@ -14,8 +14,8 @@ import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { type Explanation, explain } from '../model/log/explain.ts'
 import { getKeyHash } from '../model/log/request-log-choices.ts'
 import { choicesFor } from '../model/sources/choices.ts'
-import { accountChoices } from './account-choices.ts'
-import { getOptions } from './logs-page.ts'
+import { accountChoices } from './choices.ts'
+import { getOptions } from './logs/logs.ts'
 
 const ExplainQuery = z.object({
   model: z.string().trim().max(200).default('').describe('The requested model. Empty: any.'),
@@ -26,19 +26,19 @@ const ExplainQuery = z.object({
  * Names are masked for users who do not manage accounts. Throws `permission_required` for a key, `not_found`, and
  * `validation_error` for an unknown parameter.
  */
-export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), (c) =>
-  c.json(getExplanation(c, c.req.valid('query'))),
+export const explainChoice = createHandlers(requires('accounts:read'), query(ExplainQuery.strict()), async (c) =>
+  c.json(await getExplanation(c, c.req.valid('query'))),
 )
 
 /** `GET /accounts/simulator`: the form, and below it the result. */
-export const showSimulator = createHandlers(requires('accounts:read'), query(ExplainQuery), (c) => {
+export const showSimulator = createHandlers(requires('accounts:read'), query(ExplainQuery), async (c) => {
   const asked = c.req.valid('query')
   const isAsked = c.req.query('model') !== undefined || c.req.query('key') !== undefined
   const view: ExplainView = {
     generatedAt: iso(c.env.clock.now()),
     asked,
-    options: getOptions(c),
-    explanation: isAsked ? getExplanation(c, asked) : null,
+    options: await getOptions(c),
+    explanation: isAsked ? await getExplanation(c, asked) : null,
   }
   return reply(c, view, SimulatorPage)
 })
@@ -48,24 +48,25 @@ export const leadToSimulator = createHandlers(requires('accounts:read'), (c) =>
   c.redirect(SIMULATOR + new URL(c.req.url).search, 301),
 )
 
-const getExplanation = (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Explanation => {
+const getExplanation = async (c: Ctx, { model, key }: z.output<typeof ExplainQuery>): Promise<Explanation> => {
   const { pool, settings, clock, overflow } = c.env
-  const policy = key === '' ? null : toKey(c, key)
+  const policy = key === '' ? null : await toKey(c, key)
   const asked = policy?.enforcedModel ?? (model === '' ? null : model)
   const wanted = { model: asked, key: policy, capability: 'responses', isStreamed: true } as const
   return explain(pool, {
     bySource: { direct: choicesFor(c.env, wanted)[0] ?? null, overflow: overflow.choiceFor(asked, policy) },
     model: model === '' ? null : model,
     key: policy,
+    share: c.env.shares.foresee(policy?.ownerUserId ?? null),
     settings: settings.current(),
     names: new Map(accountChoices(c).map(({ id, name }) => [id, name])),
     now: clock.now(),
   })
 }
 
-const toKey = (c: Ctx, id: string): KeyPolicy => {
+const toKey = async (c: Ctx, id: string): Promise<KeyPolicy> => {
   demand(c.var.principal, 'api_keys:read')
-  const hash = getKeyHash(c.env.db, id)
+  const hash = await getKeyHash(c.env.db, id)
   const policy = hash === null ? null : c.env.keys.byHash(hash)
   if (!policy) throw new AppError('not_found', { param: 'key', message: 'This API key does not exist.' })
   return policy

@@ -13,11 +13,11 @@ import { holds } from '../model/users/permissions.ts'
 
 const NewEntry = z.strictObject({ ipAddress: z.string().max(100).describe('An address, or a range in CIDR form.') })
 
-export const showFirewall = createHandlers(requires('dashboard:read'), (c) => c.json(getFirewall(c)))
+export const showFirewall = createHandlers(requires('dashboard:read'), async (c) => c.json(await getFirewall(c)))
 
 /** Client addresses are only for operators; other users see whether there is a list. */
-export const getFirewall = (c: Ctx) => {
-  const entries = listEntries(c.env.db).map(toEntry)
+export const getFirewall = async (c: Ctx) => {
+  const entries = (await listEntries(c.env.db)).map(toEntry)
   const mode: 'allow_all' | 'allowlist_active' = entries.length === 0 ? 'allow_all' : 'allowlist_active'
   return { mode, entries: holds(c.var.principal.grants, 'ops:write') ? entries : [] }
 }
@@ -25,8 +25,8 @@ export const getFirewall = (c: Ctx) => {
 export const addFirewallEntry = createHandlers(
   requires('security:write', { stepUp: true, audit: 'firewall_entry_added' }),
   body(NewEntry),
-  (c) => {
-    const added = commit(c.env.db, (tx) => addEntry(tx, c.req.valid('json').ipAddress, actor(c)))
+  async (c) => {
+    const added = await commit(c.env.db, (tx) => addEntry(tx, c.req.valid('json').ipAddress, actor(c)))
     return proceed(c, toEntry(added), '/settings/network?done=firewall_entry_added')
   },
 )
@@ -34,8 +34,8 @@ export const addFirewallEntry = createHandlers(
 /** A range comes percent-encoded: `10.0.0.0%2F8`. */
 export const removeFirewallEntry = createHandlers(
   requires('security:write', { stepUp: true, audit: 'firewall_entry_removed' }),
-  (c) => {
-    commit(c.env.db, (tx) => removeEntry(tx, c.req.param('ip') ?? '', actor(c)))
+  async (c) => {
+    await commit(c.env.db, (tx) => removeEntry(tx, c.req.param('ip') ?? '', actor(c)))
     return proceed(c, { status: 'deleted' }, '/settings/network?done=firewall_entry_removed')
   },
 )

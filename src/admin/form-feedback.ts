@@ -1,9 +1,12 @@
-/** Messages about the last attempt: codes in the query, converted to our own text. */
+/**
+ * Messages about the last attempt: codes in the query of the page that a form returns to, converted to our own text.
+ */
 import type { Context } from 'hono'
 import { doneText, problemText, undoneText } from '../../views/words.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { CODES, type Code } from '../errors.ts'
 import { draftFor } from '../http/fill-form.ts'
+import { getPage } from '../http/return-path.ts'
 
 interface FormFeedback {
   /** The error code, of ours or not. */
@@ -30,3 +33,10 @@ const getProblem = (c: Context, code: string): string | null => {
 }
 
 const isCode = (code: string): code is Code => Object.hasOwn(CODES, code)
+
+/** `done` names a message in `views/words.ts`. */
+export const back = (c: Ctx, done: string): string => {
+  const page = getPage(c)
+  page?.searchParams.set('done', done)
+  return page ? page.pathname + page.search : `/accounts?done=${done}`
+}

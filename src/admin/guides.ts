@@ -1,8 +1,13 @@
 /** `/docs`: the user guides of this repository as pages. */
 import type { FC } from 'hono/jsx'
+import alerts from '../../docs/alerts.md' with { type: 'text' }
+import claudeCode from '../../docs/claude-code.md' with { type: 'text' }
 import clients from '../../docs/clients.md' with { type: 'text' }
+import codexLb from '../../docs/codex-lb.md' with { type: 'text' }
 import operating from '../../docs/operating.md' with { type: 'text' }
+import postgresql from '../../docs/postgresql.md' with { type: 'text' }
 import reverseProxies from '../../docs/reverse-proxies.md' with { type: 'text' }
+import scaling from '../../docs/scaling.md' with { type: 'text' }
 import security from '../../docs/security.md' with { type: 'text' }
 import { type Guide, type GuideEntry, GuidePage, GuidesPage } from '../../views/docs/guides.tsx'
 import { AppError } from '../errors.ts'
@@ -20,16 +25,46 @@ const SOURCES: readonly (GuideEntry & { text: string })[] = [
     text: clients,
   },
   {
+    slug: 'claude-code',
+    title: 'Claude Code',
+    about: 'Connect it, choose models, and what differs from Anthropic.',
+    text: claudeCode,
+  },
+  {
     slug: 'operating',
     title: 'Operating Sluice',
     about: 'Install, configure, invite users, back up, fix problems.',
     text: operating,
   },
   {
+    slug: 'codex-lb',
+    title: 'Coming from codex-lb',
+    about: 'Move accounts, keys and settings here, also from CLIProxyAPI and others.',
+    text: codexLb,
+  },
+  {
+    slug: 'alerts',
+    title: 'Alerts',
+    about: 'E-mail, ntfy, Discord, Slack, Telegram, Gotify, webhooks, Uptime Kuma.',
+    text: alerts,
+  },
+  {
     slug: 'reverse-proxies',
     title: 'Behind a reverse proxy',
     about: 'nginx, Nginx Proxy Manager, Caddy, Traefik, and sign-in by a proxy.',
     text: reverseProxies,
+  },
+  {
+    slug: 'scaling',
+    title: 'More processes and more nodes',
+    about: 'Several processes, several nodes on PostgreSQL, load balancers.',
+    text: scaling,
+  },
+  {
+    slug: 'postgresql',
+    title: 'PostgreSQL',
+    about: 'When to use it, how to move there and back, backups.',
+    text: postgresql,
   },
   {
     slug: 'security',

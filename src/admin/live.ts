@@ -26,6 +26,7 @@ const NEEDS: Record<LiveTopic, { permission: Permission; own?: true } | null> = 
   minute: { permission: 'dashboard:read', own: true },
   health: { permission: 'dashboard:read' },
   automations: { permission: 'dashboard:read' },
+  alerts: { permission: 'dashboard:read' },
 }
 /** Topics about keys: users who see only their own get them when one of those changed. */
 const ABOUT_KEYS: readonly LiveTopic[] = ['keys', 'logs']
@@ -52,12 +53,13 @@ const EventsQuery = z.object({
  * A message has topics but no content, so permissions and masking apply to what is fetched. The session is checked with
  * each heartbeat, and immediately when sessions or users change. Throws `busy` when too many listen.
  */
-export const streamChanges = createHandlers(signedIn(), query(EventsQuery), (c) => {
+export const streamChanges = createHandlers(signedIn(), query(EventsQuery), async (c) => {
+  const ownKeys = await ownKeysState(c, c.var.principal) // before the seat is taken, which an error would leave taken
   const leave = c.env.seats.take(getClaims(c))
   if (!leave)
     throw new AppError('busy', { message: 'Too many dashboards are open. Close some tabs.', retryAfterSeconds: 30 })
   c.env.server?.timeout(c.req.raw, 0)
-  return c.body(changesFor(c, leave), 200, {
+  return c.body(changesFor(c, ownKeys, leave), 200, {
     'content-type': 'text/event-stream; charset=utf-8',
     'x-accel-buffering': 'no',
     'cache-control': 'no-store, no-transform',
@@ -73,13 +75,15 @@ const getClaims = (c: Ctx): Claim[] => {
   ]
 }
 
-const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> => {
+const changesFor = (c: Ctx, ownKeysBefore: string | null, giveBack: () => void): ReadableStream<Uint8Array> => {
   const { live } = c.env
   const who = c.var.principal.id
   let { principal } = c.var
-  let ownKeys = ownKeysState(c, principal)
+  let ownKeys = ownKeysBefore
   let stopListening = () => {}
+  let isOver = false
   const leave = () => {
+    isOver = true
     stopListening()
     giveBack()
     c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
@@ -90,27 +94,38 @@ const changesFor = (c: Ctx, giveBack: () => void): ReadableStream<Uint8Array> =>
       controller.close()
     }
     const send = (text: string) => {
+      if (isOver) return
       if ((controller.desiredSize ?? 0) < -MAX_UNREAD) end()
       else controller.enqueue(encodeUtf8(text))
     }
-    const check = () => {
-      const now = principalNow(c, who)
+    const check = async () => {
+      const now = await principalNow(c, who)
       if (now) principal = now
-      else {
+      else if (!isOver) {
         controller.enqueue(encodeUtf8(BYE))
         end()
       }
     }
-    const changed = (change: Change) => {
+    const changed = async (change: Change) => {
       const before = ownKeys
-      if (change.topics.some((topic) => ABOUT_KEYS.includes(topic))) ownKeys = ownKeysState(c, principal)
+      if (change.topics.some((topic) => ABOUT_KEYS.includes(topic))) ownKeys = await ownKeysState(c, principal)
       const isOthers = ownKeys !== null && ownKeys === before
       const topics = change.topics.filter(
         (topic) => isFor(topic, principal) && !(isOthers && ABOUT_KEYS.includes(topic)),
       )
       if (topics.length > 0) send(message('changed', { id: idFor(principal, change.id), topics }))
     }
-    stopListening = live.join({ changed, beat: () => send(BEAT), check, end })
+    let last = Promise.resolve()
+    /** One after another, as they came. */
+    const inOrder = (work: () => Promise<void>) => {
+      last = last.then(work).catch((err: unknown) => c.env.log.error('a live stream could not be updated', { err }))
+    }
+    stopListening = live.join({
+      changed: (change) => inOrder(() => changed(change)),
+      beat: () => send(BEAT),
+      check: () => inOrder(check),
+      end,
+    })
     send(`retry: ${RETRY_MS}\n${message('hello', missed(c, principal))}`)
     // The connection was open before the hand-over. It closes with this answer, and the client reconnects to the successor.
     if (c.env.lifecycle.handedOver) end()
@@ -132,8 +147,8 @@ const isFor = (topic: LiveTopic, { grants }: Principal): boolean => {
 const idFor = (principal: Principal, id: string): string => (seesOnlyOwnKeys(principal) ? OWN_LIVE_ID : id)
 
 /** A value that changes with the user's keys and their requests; null: the user sees all keys. */
-const ownKeysState = (c: Ctx, principal: Principal): string | null => {
-  return seesOnlyOwnKeys(principal) ? keysState(c.env.db, { ownerUserId: principal.id }) : null
+const ownKeysState = async (c: Ctx, principal: Principal): Promise<string | null> => {
+  return seesOnlyOwnKeys(principal) ? await keysState(c.env.db, { ownerUserId: principal.id }) : null
 }
 
 /** The last message a browser saw, or the one of its page; without either, nothing was missed. */
@@ -146,8 +161,8 @@ const missed = (c: Ctx, principal: Principal): Change => {
 }
 
 /** `who` with their current permissions; null when the session ended or belongs to another user. */
-const principalNow = (c: Ctx, who: string): Principal | null => {
-  const resolution = resolve(c)
+const principalNow = async (c: Ctx, who: string): Promise<Principal | null> => {
+  const resolution = await resolve(c)
   if (resolution.kind !== 'principal' || resolution.mustEnroll) return null
   return resolution.principal.id === who ? resolution.principal : null
 }

@@ -10,8 +10,8 @@ import { presentFamilies } from '../ops/gauges.ts'
 import { CONTENT_TYPE, exposition, type Family, type Labels } from '../ops/prometheus.ts'
 
 /** Loopback, or the bearer of `METRICS_TOKEN` (decisions §1). Throws `authentication_required`, `password_rate_limited`. */
-export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), (c) => {
-  if (!isLocal(c) && !hasToken(c))
+export const showMetrics = createHandlers(open('metrics: this machine, or METRICS_TOKEN'), async (c) => {
+  if (!isLocal(c) && !(await hasToken(c)))
     throw new AppError('authentication_required', {
       message:
         'Metrics are only open to this machine. From other machines, send SLUICE_METRICS_TOKEN as a bearer token.',
@@ -21,14 +21,14 @@ export const showMetrics = createHandlers(open('metrics: this machine, or METRIC
   return c.body(exposition(families(c), common), 200, { 'content-type': CONTENT_TYPE, 'cache-control': 'no-store' })
 })
 
-const hasToken = (c: Ctx): boolean => {
+const hasToken = async (c: Ctx): Promise<boolean> => {
   const { METRICS_TOKEN } = c.env.env
   const [, given] = /^bearer\s+(\S+)$/i.exec(c.req.header('authorization') ?? '') ?? []
   if (METRICS_TOKEN === undefined || given === undefined) return false
-  const giveBack = c.env.failures.take(budgetClient(c), 'password_rate_limited')
+  const giveBack = await c.env.failures.take(budgetClient(c), 'password_rate_limited')
   const [a, b] = [Buffer.from(given), Buffer.from(METRICS_TOKEN)]
   const isRight = a.length === b.length && timingSafeEqual(a, b)
-  if (isRight) giveBack()
+  if (isRight) await giveBack()
   return isRight
 }
 

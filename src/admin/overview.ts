@@ -15,7 +15,6 @@ import { originForLinks, publicOrigin } from '../http/public-origin.ts'
 import { query } from '../http/query.ts'
 import { reply } from '../http/reply.tsx'
 import { viewerZone } from '../http/viewer-clock.ts'
-import { MINUTE_MS } from '../lib/durations.ts'
 import { findVariable } from '../lib/env-names.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { withUniqueNames } from '../model/accounts/account-names.ts'
@@ -27,6 +26,7 @@ import { perWindow } from '../model/accounts/usage-windows.ts'
 import type { RejectedLately } from '../model/log/rejected-clients.ts'
 import { blindedRow } from '../model/log/request-view.ts'
 import { attention } from '../model/overview/attention.ts'
+import { collectFacts } from '../model/overview/attention-facts.ts'
 import { getStrip } from '../model/overview/outcome-strip.ts'
 import { firstSteps } from '../model/overview/overview.ts'
 import { getChart } from '../model/overview/overview-chart.ts'
@@ -38,7 +38,7 @@ import { holds, mayWrite } from '../model/users/permissions.ts'
 import { getUserCommand } from '../ops/own-command.ts'
 import { getHealth } from './overview-health.ts'
 import { OWN_RANGES, showOwnOverview } from './own-overview.ts'
-import { getHiddenFields, getVisibility } from './requests.ts'
+import { getHiddenFields, getVisibility } from './visibility.ts'
 
 const SHOWN_AT_MOST = 16
 const SHOWN_OF_MANY = 9
@@ -62,7 +62,7 @@ export const showOverview = createHandlers(requiresOwn('dashboard:read'), query(
   const backupAt = holds(c.var.principal.grants, 'ops:write') ? await lastBackupAt(c) : undefined
   return reply(
     c,
-    getOverview(c, { figures, accounts: visibleAccounts(c), backupAt, now: c.env.clock.now() }),
+    await getOverview(c, { figures, accounts: visibleAccounts(c), backupAt, now: c.env.clock.now() }),
     OverviewPage,
   )
 })
@@ -77,10 +77,10 @@ interface Snapshot {
   now: number
 }
 
-const getOverview = (c: Ctx, snapshot: Snapshot): Overview => ({
+const getOverview = async (c: Ctx, snapshot: Snapshot): Promise<Overview> => ({
   generatedAt: iso(snapshot.now),
   period: snapshot.figures.period,
-  now: nowPart(c, snapshot),
+  now: await nowPart(c, snapshot),
   pool: holds(c.var.principal.grants, 'accounts:read') ? poolPart(snapshot) : null,
   figures: figuresPart(c, snapshot),
 })
@@ -94,28 +94,20 @@ const outageFor = (c: Ctx) => {
   return current && getHiddenFields(c.var.principal).hidesAccounts ? { ...current, message: '' } : current
 }
 
-/** The job looks every ten minutes; the rest is time to make it. */
-const FIRST_BACKUP_MS = 15 * MINUTE_MS
-
-const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPart => {
-  const { lifecycle, ledger, ops, settings, env } = c.env
+const nowPart = async (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): Promise<NowPart> => {
+  const { lifecycle, ledger } = c.env
   const { grants } = c.var.principal
+  const isOperator = holds(grants, 'ops:write')
+  const { keys, rejected } = figures.present
+  const all = collectFacts(c.env, { accounts, keys, rejected: rejectedFor(c, rejected), lastBackupAt: backupAt, now })
   const facts = {
+    ...all,
     accounts: holds(grants, 'accounts:read') ? accounts : [],
-    keys: figures.present.keys,
-    isLedgerHealthy: ledger.healthy,
-    isDatabaseLost: ops.lostDatabase() !== null,
-    outage: accounts.some(({ eligible }) => eligible) ? outageFor(c) : null,
-    rejected: rejectedFor(c, figures.present.rejected),
-    isChosenAccountGone: isChosenAccountGone(c),
-    overflow: c.env.overflow.recent(),
-    failingProxies: holds(grants, 'ops:write') ? c.env.egress.failing() : [],
-    unwritten: ledger.unwrittenTurns,
-    isDashboardOpen: env.DASHBOARD_AUTH_MODE === 'disabled',
-    isKeyless: !settings.current().apiKeyAuthEnabled && env.PROXY_UNAUTHENTICATED_CLIENT_CIDRS.length > 0,
-    lastBackupAt: backupAt,
-    isFirstBackupComing: settings.current().backupIntervalHours > 0 && now - lifecycle.startedAt < FIRST_BACKUP_MS,
-    now,
+    outage: all.outage && outageFor(c),
+    failingProxies: isOperator ? all.failingProxies : [],
+    backupFailure: isOperator ? all.backupFailure : undefined,
+    isAuditBroken: holds(grants, 'audit:read') && c.env.alerts.isAuditBroken,
+    failingChannels: isOperator ? c.env.alerts.failingChannels : [],
   }
   return {
     health: getHealth(accounts, {
@@ -128,18 +120,13 @@ const nowPart = (c: Ctx, { figures, accounts, backupAt, now }: Snapshot): NowPar
       mayWrite: holds(grants, 'accounts:write'),
     }),
     attention: attention(facts, grants),
-    checklist: getChecklist(c, accounts.length > 0),
+    checklist: await getChecklist(c, accounts.length > 0),
   }
 }
 
 /** Addresses are only for users who see them in the log. */
 const rejectedFor = (c: Ctx, rejected: readonly RejectedLately[]): readonly RejectedLately[] =>
   getVisibility(c).sensitive ? rejected : rejected.map((group) => ({ ...group, client: null }))
-
-const isChosenAccountGone = ({ env: { settings, pool } }: Ctx): boolean => {
-  const { routingStrategy, singleAccountId } = settings.current()
-  return routingStrategy === 'single_account' && singleAccountId !== null && !pool.get(singleAccountId)
-}
 
 const lastBackupAt = async ({ env: { ops } }: Ctx): Promise<number | null> => {
   await ops.backups.list().catch(() => []) // updates `newestAt`; the backups page shows why it fails
@@ -210,11 +197,11 @@ const commandFor = ({ DATA_DIR, raw }: Config): string =>
 /** Set by the page's script. */
 const HIDDEN_COOKIE = 'checklist'
 
-const getChecklist = (c: Ctx, hasAccount: boolean): Checklist | null => {
+const getChecklist = async (c: Ctx, hasAccount: boolean): Promise<Checklist | null> => {
   if (!mayWrite(c.var.principal.grants) || getCookie(c, HIDDEN_COOKIE) === 'off') return null
   const isStandard = c.env.env.DASHBOARD_AUTH_MODE === 'standard'
-  const password = !isStandard ? 'elsewhere' : hasPasswordAccount(c.env.db) ? 'done' : 'open'
-  const { hasKey, hasAnswered } = firstSteps(c.env.db)
+  const password = !isStandard ? 'elsewhere' : (await hasPasswordAccount(c.env.db)) ? 'done' : 'open'
+  const { hasKey, hasAnswered } = await firstSteps(c.env.db)
   if (password !== 'open' && hasAccount && hasKey && hasAnswered) return null
   const isKeyRequired = c.env.settings.current().apiKeyAuthEnabled
   const address = { baseUrl: originForLinks(c), isGuess: publicOrigin(c) === null }

@@ -13,9 +13,9 @@ import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { remainingPercent } from '../model/overview/pool-usage.ts'
 import { ReportQuery } from '../model/reports/reports.ts'
 import type { ViewScope } from '../model/users/view-scope.ts'
-import { canChangeKeys } from './key-pages.ts'
+import { canChangeKeys } from './keys/keys.ts'
 import { toReader } from './reader-for-caller.ts'
-import { getHiddenFields } from './requests.ts'
+import { getHiddenFields } from './visibility.ts'
 
 export const OWN_RANGES = ['today', '7d', '30d'] as const satisfies readonly OwnRange[]
 
@@ -33,7 +33,7 @@ export const showOwnOverview = async (c: Ctx, scope: ViewScope, range: OwnRange)
     reader.report(query, hiddenFields, now),
     reader.reportBars({ query, chart: { measure: 'requests', stack: 'none' } }, hiddenFields, now),
   ])
-  const rows = listKeys(c.env.db, scope)
+  const rows = await listKeys(c.env.db, scope)
   const keys = rows.map((row) => shownKey(row, now, scope))
   const value: OwnOverview = {
     generatedAt: iso(now),

@@ -8,7 +8,7 @@ import { listPeople } from '../model/users/people.ts'
 export const privacyEye = createMiddleware(async (c, next) => {
   await next()
   if (getCookie(c, 'privacy') !== 'on' || !c.res.headers.get('content-type')?.startsWith('text/html')) return
-  const masked = maskPage(await c.res.text(), namesIn(c))
+  const masked = maskPage(await c.res.text(), await namesIn(c))
   const { status } = c.res
   const headers = new Headers(c.res.headers)
   headers.delete('content-length')
@@ -16,9 +16,9 @@ export const privacyEye = createMiddleware(async (c, next) => {
   c.res = new Response(masked, { status, headers })
 })
 
-const namesIn = (c: Ctx): string[] => {
+const namesIn = async (c: Ctx): Promise<string[]> => {
   const accounts = c.env.pool.all().map(({ displayName }) => displayName)
-  const users = listPeople(c.env.db).flatMap(({ row }) => [row.username, row.displayName ?? ''])
+  const users = (await listPeople(c.env.db)).flatMap(({ row }) => [row.username, row.displayName ?? ''])
   return [...accounts, ...users].filter((name) => name.length > 1)
 }
 

@@ -1,6 +1,10 @@
-/** `/api/quota-planner`: its settings, the expected demand, planned starts of five-hour windows, and a start now. */
+/**
+ * `/api/quota-planner` and its card on the reports: its settings, the expected demand, planned starts of five-hour
+ * windows, and a start now.
+ */
 import { z } from 'zod'
 import { commit } from '../../db/commit.ts'
+import type { PlannerCard } from '../../views/reports/planner.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Bindings, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
@@ -10,16 +14,21 @@ import { createHandlers } from '../http/handlers.ts'
 import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
 import { proceed } from '../http/reply.tsx'
+import { DAY_MS } from '../lib/durations.ts'
 import { iso, isoOrNull } from '../lib/iso.ts'
 import { type Ping, startWindow } from '../model/accounts/start-window.ts'
 import { append } from '../model/audit/audit.ts'
+import { firstArrival } from '../model/log/request-units.ts'
 import { addManualDecision, cancelDecision, type Decision, listDecisions } from '../model/planner/decisions.ts'
-import { failureText, startProblem } from '../model/planner/starts.ts'
+import { ENOUGH_DAYS, HISTORY_MS } from '../model/planner/demand.ts'
+import { clockTime, failureText, startProblem } from '../model/planner/starts.ts'
 import { dayNumbers, WEEKDAYS } from '../model/planner/working-time.ts'
+import { holds, mayWrite } from '../model/users/permissions.ts'
 import { PLANNER_MODES } from '../settings/planner-settings.ts'
 import { type Settings, SettingsPatch } from '../settings/schema.ts'
-import { back } from './return-link.ts'
-import { storeSettings } from './settings.ts'
+import { accountChoices } from './choices.ts'
+import { back } from './form-feedback.ts'
+import { storeSettings } from './settings/settings.ts'
 
 const Fields = z.strictObject({
   mode: z.enum(PLANNER_MODES).optional().describe('`off`, `advise`, or `act`.'),
@@ -47,10 +56,10 @@ const getFields = (settings: Settings): Fields => ({
 })
 
 /** Missing fields stay unchanged. Throws `invalid_quota_planner`, and `validation_error` for fields that it does not have. */
-export const putPlannerSettings = createHandlers(writes({ audit: 'settings_updated' }), body(Fields), (c) => {
+export const putPlannerSettings = createHandlers(writes({ audit: 'settings_updated' }), body(Fields), async (c) => {
   const patch = getPatch(c.req.valid('json'))
   const who = actor(c)
-  commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who }))
+  await commit(c.env.db, (tx) => storeSettings(tx, patch, { principal: c.var.principal, who }))
   return proceed(c, plannerSettings(c), '/settings/routing?done=settings_updated&section=planner#planner')
 })
 
@@ -93,8 +102,8 @@ const DecisionQuery = z.object({
 })
 
 /** Latest start first. */
-export const listPlannerDecisions = createHandlers(requires('accounts:read'), query(DecisionQuery), (c) =>
-  c.json(listDecisions(c.env.db, c.req.valid('query').limit).map(decisionView)),
+export const listPlannerDecisions = createHandlers(requires('accounts:read'), query(DecisionQuery), async (c) =>
+  c.json((await listDecisions(c.env.db, c.req.valid('query').limit)).map(decisionView)),
 )
 
 const decisionView = ({ gainPercent, gainFrom, gainTo, model, ...decision }: Decision) => ({
@@ -113,11 +122,11 @@ const decisionView = ({ gainPercent, gainFrom, gainTo, model, ...decision }: Dec
 })
 
 /** Throws `quota_planner_decision_not_found`, `invalid_quota_planner`. */
-export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_canceled' }), (c) => {
+export const cancelPlannedStart = createHandlers(writes({ audit: 'quota_planner_canceled' }), async (c) => {
   const who = actor(c)
-  const canceled = commit<Decision>(c.env.db, (tx) => {
-    const decision = cancelDecision(tx, getPathId(c), c.env.clock.now())
-    append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
+  const canceled = await commit<Decision>(c.env.db, async (tx) => {
+    const decision = await cancelDecision(tx, getPathId(c), c.env.clock.now())
+    await append(tx, who, 'quota_planner_canceled', { target: decision.accountId, details: { decision: decision.id } })
     return decision
   })
   return proceed(c, getOutcome(canceled, null), back(c, 'quota_planner_canceled'))
@@ -146,9 +155,9 @@ export const startWindowNow = (pingWith: (env: Bindings, ...args: Parameters<Pin
     const result =
       problem === null ? await startWindow({ ...env, ping }, { accountId, resetAt: at, model }, c.req.raw.signal) : null
     const decision = manualDecision(env, { accountId, at, problem, result })
-    commit(env.db, (tx) => {
-      addManualDecision(tx, decision)
-      append(tx, who, 'quota_planner_started', {
+    await commit(env.db, async (tx) => {
+      await addManualDecision(tx, decision)
+      await append(tx, who, 'quota_planner_started', {
         target: accountId,
         details: { decision: decision.id, status: decision.status },
       })
@@ -187,3 +196,32 @@ const getOutcome = (
   { id, status, reason, executedAt }: Pick<Decision, 'id' | 'status' | 'reason' | 'executedAt'>,
   requestId: string | null,
 ) => ({ decisionId: id, status, reason, requestId, executedAt: isoOrNull(executedAt) })
+
+const MAX_ROWS = 6
+
+/** Null for users who may not see accounts, and for viewers while the planner is off. */
+export const plannerCard = async (c: Ctx): Promise<PlannerCard | null> => {
+  const { grants } = c.var.principal
+  const { db, clock, settings } = c.env
+  const { plannerMode: mode, plannerZone: zone } = settings.current()
+  const isEditable = mayWrite(grants)
+  if (!holds(grants, 'accounts:read') || (mode === 'off' && !isEditable)) return null
+  const now = clock.now()
+  const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
+  const first = mode === 'off' ? null : await firstArrival(db, now - HISTORY_MS)
+  return {
+    mode,
+    zone,
+    coveredDays: first === null ? 0 : Math.floor((now - first) / DAY_MS),
+    neededDays: ENOUGH_DAYS,
+    decisions: (await listDecisions(db, MAX_ROWS)).map(({ id, accountId, scheduledAt, reason, status }) => ({
+      id,
+      accountName: names.get(accountId ?? '') ?? null,
+      scheduledAt: iso(scheduledAt),
+      clock: clockTime(scheduledAt, zone),
+      reason,
+      status,
+    })),
+    isEditable,
+  }
+}

@@ -16,10 +16,10 @@ import { filled } from '../model/form-query.ts'
 import { ChartQuery } from '../model/reports/report-bars.ts'
 import type { CsvPage } from '../model/reports/report-csv.ts'
 import { type LinePlace, type Report, ReportQuery } from '../model/reports/reports.ts'
-import { getOptions } from './logs-page.ts'
-import { plannerCard } from './planner-card.ts'
+import { getOptions } from './logs/logs.ts'
+import { plannerCard } from './quota-planner.ts'
 import { toReader } from './reader-for-caller.ts'
-import { getHiddenFields, requireVisibility } from './requests.ts'
+import { getHiddenFields, requireVisibility } from './visibility.ts'
 
 const Asked = ReportQuery.extend({
   format: z.enum(['json', 'csv']).default('json').describe('`csv` has one line per day, model, account and key.'),
@@ -103,8 +103,8 @@ export const showReports = createHandlers(requiresOwn('dashboard:read'), query(P
     asked: filtersIn(asked),
     params: [...new URL(c.req.url).searchParams].filter(([, value]) => value !== ''),
     unknownZone: named && named !== timezone ? named : null,
-    options: getOptions(c),
-    planner: plannerCard(c),
+    options: await getOptions(c),
+    planner: await plannerCard(c),
     links: { csv: fileLink(c, found, 'csv'), json: fileLink(c, found, 'json') },
   }
   return reply(c, view, ReportPage)

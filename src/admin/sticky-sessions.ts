@@ -1,16 +1,26 @@
-/** `/api/sticky-sessions` and releasing an account: which account a conversation stays on. */
+/**
+ * `/settings/routing/sessions` and `/api/sticky-sessions`: which account each conversation stays on, and releasing an
+ * account.
+ */
 import { z } from 'zod'
-import type { StickyPage } from '../../views/settings/sessions.tsx'
+import {
+  type StickyPage,
+  StickyPageView,
+  type StickySessionsPage,
+  type StickySort,
+} from '../../views/settings/sessions.tsx'
 import { actor } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { body } from '../http/body.ts'
 import { requires, writes } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
+import { linkFrom } from '../http/link-from.ts'
 import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
-import { proceed } from '../http/reply.tsx'
-import { getPage } from '../http/return-path.ts'
+import { proceed, reply } from '../http/reply.tsx'
+import { FEEDBACK_PARAMETERS, getPage } from '../http/return-path.ts'
+import { unknownParameters } from '../http/unknown-parameters.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { iso } from '../lib/iso.ts'
@@ -18,9 +28,11 @@ import { filled } from '../model/form-query.ts'
 import { deleteMatching, deleteNamed, releaseAccount } from '../model/sticky/delete-sessions.ts'
 import { STICKY_KINDS } from '../model/sticky/session-key.ts'
 import { STICKY_SORTS, type StickyFilter } from '../model/sticky/sticky-sessions.ts'
-import { accountChoices } from './account-choices.ts'
+import { mayWrite } from '../model/users/permissions.ts'
+import { accountChoices } from './choices.ts'
+import { back, getFormFeedback } from './form-feedback.ts'
 import { toReader } from './reader-for-caller.ts'
-import { back } from './return-link.ts'
+import { getFrame } from './settings/frame.ts'
 
 export const STICKY_PAGE = '/settings/routing/sessions'
 
@@ -36,7 +48,7 @@ const TEXTS = {
   keyQuery: 'The beginning of the key, or a `conversationId` of the request log.',
 }
 
-export const StickyQuery = z.object({
+const StickyQuery = z.object({
   kind: filled(z.enum(STICKY_KINDS)).describe(TEXTS.kind),
   staleOnly: filled(z.stringbool()).describe(TEXTS.staleOnly),
   accountQuery: Text.describe(TEXTS.accountQuery),
@@ -46,13 +58,13 @@ export const StickyQuery = z.object({
   offset: z.coerce.number().int().min(0).max(1_000_000).default(0).describe('Rows to skip.'),
   limit: z.coerce.number().int().min(1).max(500).default(100).describe('Rows per page.'),
 })
-export type StickyQuery = z.output<typeof StickyQuery>
+type StickyQuery = z.output<typeof StickyQuery>
 
 export const listStickySessions = createHandlers(requires('ops:write'), query(StickyQuery), async (c) =>
   c.json(await getStickyPage(c, c.req.valid('query'))),
 )
 
-export const getStickyPage = async (c: Ctx, asked: StickyQuery): Promise<StickyPage> => {
+const getStickyPage = async (c: Ctx, asked: StickyQuery): Promise<StickyPage> => {
   const { sortBy, sortDir, offset, limit } = asked
   const { maxAgeMs, staleBefore } = getAges(c)
   const names = new Map(accountChoices(c).map(({ id, name }) => [id, name]))
@@ -136,8 +148,8 @@ const Deletion = z.strictObject({
 export const deleteStickySessions = createHandlers(
   writes({ audit: 'sticky_sessions_deleted' }),
   body(Deletion),
-  (c) => {
-    const { deleted, failed } = deleteNamed(c.env, c.req.valid('json').sessions, actor(c))
+  async (c) => {
+    const { deleted, failed } = await deleteNamed(c.env, c.req.valid('json').sessions, actor(c))
     const answer = { deletedCount: deleted.length, deleted, failed: failed.map((one) => ({ ...one, reason: GONE })) }
     return proceed(c, answer, backTo(c, deleted.length))
   },
@@ -166,9 +178,9 @@ const answerDeletion = async (c: Ctx, filters: Filters) => {
 }
 
 /** Throws `sticky_session_not_found`. */
-export const deleteStickySession = createHandlers(writes({ audit: 'sticky_sessions_deleted' }), (c) => {
+export const deleteStickySession = createHandlers(writes({ audit: 'sticky_sessions_deleted' }), async (c) => {
   const named = { kind: c.req.param('kind') ?? '', key: c.req.param('key') ?? '' }
-  const { deleted } = deleteNamed(c.env, [named], actor(c))
+  const { deleted } = await deleteNamed(c.env, [named], actor(c))
   if (deleted.length === 0) throw new AppError('sticky_session_not_found')
   return proceed(c, { status: 'deleted' }, backTo(c, 1))
 })
@@ -192,8 +204,8 @@ const withoutIdleLimit = async <T>({ env, req }: Ctx, work: () => Promise<T>): P
 }
 
 /** Read by a thread, which sees what is on disk. */
-const getCount = (c: Ctx, filter: StickyFilter): Promise<number> => {
-  c.env.ledger.flush()
+const getCount = async (c: Ctx, filter: StickyFilter): Promise<number> => {
+  await c.env.ledger.flush()
   return toReader(c).countSticky(filter)
 }
 
@@ -203,4 +215,53 @@ const backTo = (c: Ctx, deleted: number): string => {
   params.delete('offset')
   params.set('done', deleted === 0 ? 'sticky_sessions_deleted_none' : 'sticky_sessions_deleted')
   return `${STICKY_PAGE}?${params}`
+}
+
+/** The query of the page, which has fewer rows than the API. */
+const PageQuery = StickyQuery.extend({ limit: StickyQuery.shape.limit.unwrap().default(50) })
+
+export const showStickySessions = createHandlers(requires('ops:write'), query(PageQuery), async (c) => {
+  const asked = c.req.valid('query')
+  const page = await getStickyPage(c, asked)
+  const { done, problem } = getFormFeedback(c)
+  const value: StickySessionsPage = {
+    ...page,
+    frame: getFrame(c, 'routing'),
+    now: iso(c.env.clock.now()),
+    done,
+    problem,
+    asked,
+    accounts: accountChoices(c),
+    mayWrite: mayWrite(c.var.principal.grants),
+    maxAgeDays: c.env.settings.current().conversationAffinityMaxAgeDays,
+    links: getLinks(c, asked, page),
+  }
+  return reply(c, value, StickyPageView)
+})
+
+const FILTERS = ['kind', 'staleOnly', 'accountQuery', 'keyQuery']
+
+const getLinks = (c: Ctx, asked: StickyQuery, { hasMore }: StickyPage): StickySessionsPage['links'] => {
+  const dropped = [...FEEDBACK_PARAMETERS, ...unknownParameters(c, StickyQuery), 'offset']
+  const link = (drop: readonly string[], add: Record<string, string> = {}) =>
+    linkFrom(c, STICKY_PAGE, { drop: [...dropped, ...drop], add })
+  const at = (offset: number) => link([], offset > 0 ? { offset: String(offset) } : {})
+  const sortBy = (sort: StickySort) => {
+    const isReversed = asked.sortBy === sort && asked.sortDir === FIRST_DIRECTION[sort]
+    const sortDir = isReversed ? (FIRST_DIRECTION[sort] === 'asc' ? 'desc' : 'asc') : FIRST_DIRECTION[sort]
+    return link(['sortBy', 'sortDir'], { sortBy: sort, sortDir })
+  }
+  return {
+    clear: FILTERS.some((name) => c.req.query(name)) ? link(FILTERS) : null,
+    newer: asked.offset > 0 ? at(Math.max(0, asked.offset - asked.limit)) : null,
+    older: hasMore ? at(asked.offset + asked.limit) : null,
+    sorts: { updated_at: sortBy('updated_at'), account: sortBy('account'), key: sortBy('key') },
+  }
+}
+
+const FIRST_DIRECTION: Record<StickySort, 'asc' | 'desc'> = {
+  updated_at: 'desc',
+  created_at: 'desc',
+  account: 'asc',
+  key: 'asc',
 }

@@ -26,7 +26,7 @@ export const GROUPS: readonly Group[] = [
     id: 'accounts',
     title: 'Accounts',
     about: 'Add, pause, probe, export and reset the accounts of the pool.',
-    prefixes: ['/api/accounts', '/api/oauth'],
+    prefixes: ['/api/accounts', '/api/oauth', '/api/import'],
   },
   { id: 'keys', title: 'API keys', about: 'Keys for model clients.', prefixes: ['/api/api-keys', '/api/key'] },
   {
@@ -50,6 +50,12 @@ export const GROUPS: readonly Group[] = [
       '/api/captures',
       '/api/conversation-archive',
     ],
+  },
+  {
+    id: 'alerts',
+    title: 'Alerts',
+    about: 'Active and past alerts, and the channels they are sent to.',
+    prefixes: ['/api/alerts'],
   },
   {
     id: 'automations',

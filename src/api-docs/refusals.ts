@@ -47,6 +47,7 @@ export const KINDS = {
       'unsupported_encoding',
       'previous_response_not_found',
       'rate_limit_exceeded',
+      'share_used_up',
       'usage_limit_reached',
       'account_stream_cap',
       'no_accounts',

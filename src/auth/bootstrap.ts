@@ -26,17 +26,14 @@ type Reached = Pick<Bindings, 'db' | 'env' | 'random' | 'clock' | 'log'>
  * created: the first password is set locally, or behind a reverse proxy with `sluice bootstrap-token --rotate`. A reload
  * keeps the one that was logged.
  */
-export const prepareBootstrapToken = (reached: Reached, isReload = false): void => {
+export const prepareBootstrapToken = async (reached: Reached, isReload = false): Promise<void> => {
   const { db, env, random, clock } = reached
-  if (env.DASHBOARD_AUTH_MODE !== 'standard' || hasPasswordAccount(db)) return
+  if (env.DASHBOARD_AUTH_MODE !== 'standard' || (await hasPasswordAccount(db))) return
   const given = env.DASHBOARD_BOOTSTRAP_TOKEN
   const actor = { id: 'system', method: null, address: null, at: clock.now() }
-  if (given !== undefined) commit(db, (tx) => storeBootstrapToken(tx, given))
-  else if (!isLoopbackHost(env.HOST) && !(isReload && hasBootstrapToken(db)))
-    showBootstrapToken(
-      reached,
-      commit(db, (tx) => rotateBootstrapToken(tx, { random, actor })),
-    )
+  if (given !== undefined) await commit(db, (tx) => storeBootstrapToken(tx, given))
+  else if (!isLoopbackHost(env.HOST) && !(isReload && (await hasBootstrapToken(db))))
+    showBootstrapToken(reached, await commit(db, (tx) => rotateBootstrapToken(tx, { random, actor })))
 }
 
 /** Warns at start: without authentication, anyone who reaches this address is an administrator. */
@@ -59,22 +56,22 @@ export const showBootstrapToken = ({ log }: Pick<Reached, 'log'>, token: string)
   )
 
 /** Not needed on this machine while there is no user: anyone there is the administrator anyway (spec §5). */
-export const needsBootstrapToken = (c: Ctx): boolean => !isLocal(c) || !isEmptyInstall(c.env.db)
+export const needsBootstrapToken = async (c: Ctx): Promise<boolean> => !isLocal(c) || !(await isEmptyInstall(c.env.db))
 
 /**
  * Whether this request may set the first password: locally on an empty install, or with the token. Returns the function
  * that uses up the token, for the commit that stores the password. Throws `bootstrap_required` without a token,
  * `bootstrap_unavailable` when none exists, `invalid_bootstrap_token`, `password_rate_limited`.
  */
-export const requireBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => void> => {
+export const requireBootstrap = async (c: Ctx, token: string | undefined): Promise<(tx: Tx) => Promise<unknown>> => {
   const { db } = c.env
-  if (!needsBootstrapToken(c)) return dropBootstrapToken
-  if (!hasBootstrapToken(db)) throw new AppError('bootstrap_unavailable')
+  if (!(await needsBootstrapToken(c))) return dropBootstrapToken
+  if (!(await hasBootstrapToken(db))) throw new AppError('bootstrap_unavailable')
   if (!token) throw new AppError('bootstrap_required')
-  await attempt(c, { limited: 'password_rate_limited', method: 'bootstrap_token', target: null }, () => {
-    if (!isBootstrapToken(db, token)) throw new AppError('invalid_bootstrap_token')
+  await attempt(c, { limited: 'password_rate_limited', method: 'bootstrap_token', target: null }, async () => {
+    if (!(await isBootstrapToken(db, token))) throw new AppError('invalid_bootstrap_token')
   })
-  return (tx) => {
-    if (!spendBootstrapToken(tx, token)) throw new AppError('invalid_bootstrap_token')
+  return async (tx) => {
+    if (!(await spendBootstrapToken(tx, token))) throw new AppError('invalid_bootstrap_token')
   }
 }

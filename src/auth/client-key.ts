@@ -114,6 +114,16 @@ const knownKey = ({ authorization, keys, now }: Presented): KeyPolicy | null => 
   return key
 }
 
+/** Whether a valid key was sent. */
+export const isKnownKey = (
+  { authorization, keys }: Pick<Presented, 'authorization' | 'keys'>,
+  now: number,
+): boolean => {
+  const bearer = getBearer(authorization)
+  const key = bearer === null ? null : keys.find(bearer)
+  return !!key?.isActive && (key.expiresAt === null || key.expiresAt > now)
+}
+
 /** RFC 6750 §2.1; the scheme is case-insensitive (RFC 9110 §11.1). */
 const getBearer = (authorization: string | null): string | null =>
   authorization?.match(/^bearer[ \t]+(\S.*)$/i)?.[1] ?? null

@@ -29,24 +29,28 @@ export class FailureBudget {
   }
 
   /** Returns the function that refunds this attempt. Throws `code`, a 429 with the time until the next attempt. */
-  take(client: string, code: Code): () => void {
+  async take(client: string, code: Code): Promise<() => Promise<unknown>> {
     const now = this.#clock.monotonic()
     const recent = this.#recent(client, now)
     const oldest = recent[0]
     if (recent.length >= this.#limit && oldest !== undefined) throw tooMany(code, oldest + WINDOW_MS - now)
-    const giveBackShared = this.#takeShared(client, code)
-    recent.push(now)
-    this.#remember(client, recent)
-    return () => {
+    this.#remember(client, [...recent, now]) // before anything is awaited, or parallel attempts would all pass
+    try {
+      const giveBackShared = await this.#takeShared(client, code)
+      return async () => {
+        this.#giveBack(client, now)
+        await giveBackShared()
+      }
+    } catch (err) {
       this.#giveBack(client, now)
-      giveBackShared()
+      throw err
     }
   }
 
-  #takeShared(client: string, code: Code): () => void {
+  async #takeShared(client: string, code: Code): Promise<() => Promise<unknown>> {
     const shared = this.#shared
-    const taken = shared?.take(client, this.#limit)
-    if (!shared || !taken) return () => {}
+    const taken = await shared?.take(client, this.#limit)
+    if (!shared || !taken) return async () => {}
     if ('waitMs' in taken) throw tooMany(code, taken.waitMs)
     return () => shared.giveBack(client, taken.at)
   }

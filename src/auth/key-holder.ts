@@ -21,22 +21,22 @@ export interface KeyHolder {
  * Requires that the page is on and that the firewall admits the client, which could not use a key otherwise. Throws
  * `not_found` and `ip_forbidden`.
  */
-export const requireKeyPage = (c: Ctx): void => {
+export const requireKeyPage = async (c: Ctx): Promise<void> => {
   if (!c.env.settings.current().keyHolderPage) throw new AppError('not_found')
   if (!c.env.firewall.allows(c.get('clientIp'))) throw new AppError('ip_forbidden')
 }
 
 /** Null: no key was entered, or the session ended with its time or with the key. */
-export const keyHolder = (c: Ctx): KeyHolder | null => {
+export const keyHolder = async (c: Ctx): Promise<KeyHolder | null> => {
   const token = cookie.read(c)
-  const session = token === null ? null : findKeySession(c.env.db, token, c.env.clock.now())
+  const session = token === null ? null : await findKeySession(c.env.db, token, c.env.clock.now())
   const policy = session && usable(c, session.keyHash)
   return session && policy ? { policy, keyHash: session.keyHash } : null
 }
 
 /** Throws `key_session_ended`. */
-export const requireKeyHolder = (c: Ctx): KeyHolder => {
-  const holder = keyHolder(c)
+export const requireKeyHolder = async (c: Ctx): Promise<KeyHolder> => {
+  const holder = await keyHolder(c)
   if (!holder) throw new AppError('key_session_ended')
   return holder
 }
@@ -52,20 +52,20 @@ export const enterKey = async (c: Ctx, secret: string): Promise<KeyHolder> => {
     if (!policy) throw new AppError('invalid_key')
     return { policy, keyHash }
   })
-  commit(c.env.db, (tx) => {
-    dropCookiesSession(c, tx)
-    openSession(c, tx, holder.keyHash)
-    append(tx, holderActor(c, holder.policy), 'key_page_opened', { target: holder.policy.id })
+  await commit(c.env.db, async (tx) => {
+    await dropCookiesSession(c, tx)
+    await openSession(c, tx, holder.keyHash)
+    await append(tx, holderActor(c, holder.policy), 'key_page_opened', { target: holder.policy.id })
   })
   return holder
 }
 
 /** Ends the session of this browser. */
-export const leaveKey = (c: Ctx): void => {
-  const holder = keyHolder(c)
-  commit(c.env.db, (tx) => {
-    dropCookiesSession(c, tx)
-    if (holder) append(tx, holderActor(c, holder.policy), 'key_page_closed', { target: holder.policy.id })
+export const leaveKey = async (c: Ctx): Promise<void> => {
+  const holder = await keyHolder(c)
+  await commit(c.env.db, async (tx) => {
+    await dropCookiesSession(c, tx)
+    if (holder) await append(tx, holderActor(c, holder.policy), 'key_page_closed', { target: holder.policy.id })
   })
   cookie.clear(c)
 }
@@ -80,14 +80,14 @@ export const holderActor = (c: Ctx, { id, name }: KeyPolicy): Actor => ({
 })
 
 /** Opens a session of this browser in the caller's commit, also for the new secret of its key. */
-export const openSession = (c: Ctx, tx: Tx, keyHash: string): void => {
-  const { token, expiresAt } = createKeySession(tx, c.env.random, { keyHash, now: c.env.clock.now() })
+export const openSession = async (c: Ctx, tx: Tx, keyHash: string): Promise<void> => {
+  const { token, expiresAt } = await createKeySession(tx, c.env.random, { keyHash, now: c.env.clock.now() })
   cookie.write(c, token, expiresAt)
 }
 
-const dropCookiesSession = (c: Ctx, tx: Tx): void => {
+const dropCookiesSession = async (c: Ctx, tx: Tx): Promise<void> => {
   const token = cookie.read(c)
-  if (token !== null) endKeySession(tx, token)
+  if (token !== null) await endKeySession(tx, token)
 }
 
 const usable = ({ env: { keys, clock } }: Ctx, keyHash: string): KeyPolicy | null => {

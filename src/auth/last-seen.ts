@@ -5,9 +5,10 @@ import type { Principal } from './principal.ts'
 import { tryCommit } from './try-commit.ts'
 
 /** Writes at most once per minute and session. */
-export const recordLastSeen = (c: Ctx, principal: Principal): void => {
+export const recordLastSeen = async (c: Ctx, principal: Principal): Promise<void> => {
   const session = 'session' in principal ? principal.session : null
   if (session === null) return
   const now = c.env.clock.now()
-  if (isTouchDue(session, now)) tryCommit(c, (tx) => touchSession(tx, session.id, { now, address: c.var.clientIp }))
+  if (!isTouchDue(session, now)) return
+  await tryCommit(c, (tx) => touchSession(tx, session.id, { now, address: c.var.clientIp }))
 }

@@ -7,15 +7,15 @@ import { isProxyTrusted } from './identity.ts'
 import { demand, type Principal, requireOwnAccount } from './principal.ts'
 
 /** Whether there is none yet and `principal` may create one. */
-export const mayCreateLocalAdmin = (c: Ctx, principal: Principal): boolean =>
+export const mayCreateLocalAdmin = async (c: Ctx, principal: Principal): Promise<boolean> =>
   isProxyTrusted(c) &&
   principal.kind === 'account' &&
-  !hasPasswordAccount(c.env.db) &&
-  grantableRoles(c.env.db, principal.person).some(({ id }) => id === ADMIN_ROLE_ID)
+  !(await hasPasswordAccount(c.env.db)) &&
+  (await grantableRoles(c.env.db, principal.person)).some(({ id }) => id === ADMIN_ROLE_ID)
 
 /** Throws `permission_required`, `user_account_required`, `insufficient_delegation`. */
-export const requireLocalAdminRights = (c: Ctx, principal: Principal): void => {
+export const requireLocalAdminRights = async (c: Ctx, principal: Principal): Promise<void> => {
   demand(principal, 'users:manage')
   const { person } = requireOwnAccount(principal)
-  requireGrantable({ person }, getRole(c.env.db, ADMIN_ROLE_ID))
+  requireGrantable({ person }, await getRole(c.env.db, ADMIN_ROLE_ID))
 }

@@ -9,11 +9,11 @@ import { resolve } from './resolve.ts'
  * The signed-in user, also while held at the enrollment gate (spec §3). Throws the 401 of the case, `totp_required`,
  * and `user_account_required` for principals without a user. Sets `c.var.principal`.
  */
-export const ownAccount = (c: Ctx): AccountPrincipal => toAccount(c).principal
+export const ownAccount = async (c: Ctx): Promise<AccountPrincipal> => (await toAccount(c)).principal
 
 /** The same, but only past the enrollment gate. Also throws `totp_enrollment_required`. */
-export const requireEnrolledAccount = (c: Ctx): AccountPrincipal => {
-  const { principal, mustEnroll } = toAccount(c)
+export const requireEnrolledAccount = async (c: Ctx): Promise<AccountPrincipal> => {
+  const { principal, mustEnroll } = await toAccount(c)
   if (mustEnroll) throw new AppError('totp_enrollment_required')
   return principal
 }
@@ -22,8 +22,8 @@ export const requireEnrolledAccount = (c: Ctx): AccountPrincipal => {
  * Limits the user's own changes that add an audit row. Counted per event, so that a stolen cookie cannot use up the
  * limit and stop the user from changing the password. Throws `own_account_rate_limited`.
  */
-export const countOwnChange = (c: Ctx, { id }: AccountPrincipal, event: AuditEvent): void => {
-  c.env.ownChanges.take(`${id} ${event}`, 'own_account_rate_limited')
+export const countOwnChange = async (c: Ctx, { id }: AccountPrincipal, event: AuditEvent): Promise<void> => {
+  await c.env.ownChanges.take(`${id} ${event}`, 'own_account_rate_limited')
 }
 
 /** Whether this user has signed in here; behind a proxy, in addition to being announced. */
@@ -44,8 +44,8 @@ export const requireOwnSession = (principal: AccountPrincipal): void => {
     throw new AppError('authentication_required', { message: 'Sign in with your password first.' })
 }
 
-const toAccount = (c: Ctx): { principal: AccountPrincipal; mustEnroll: boolean } => {
-  const resolution = resolve(c)
+const toAccount = async (c: Ctx): Promise<{ principal: AccountPrincipal; mustEnroll: boolean }> => {
+  const resolution = await resolve(c)
   if (resolution.kind === 'nobody') throw resolution.error
   if (resolution.kind === 'half') throw new AppError('totp_required')
   const { principal, mustEnroll } = resolution

@@ -27,19 +27,19 @@ export type Resolution =
   | { kind: 'nobody'; error: AppError; isSessionOver: boolean }
 
 /** Who is signed in. Checked in this order: mode, proxy identity, cookie, empty install, guest (§5). */
-export const resolve = (c: Ctx): Resolution => {
+export const resolve = async (c: Ctx): Promise<Resolution> => {
   const { DASHBOARD_AUTH_MODE: mode, PUBLIC_URL } = c.env.env
   if (mode === 'disabled')
     return isServedHost(c) ? principal(UNGUARDED) : noPrincipal(new AppError('bad_host', { message: OPEN }))
-  const cookie = fromCookie(c)
+  const cookie = await fromCookie(c)
   const local = isConfirmationOnly(cookie) ? null : cookie
-  if (mode === 'standard') return local ?? withoutCookie(c)
-  const subject = proxySubject(c)
-  if (subject === null) return local ?? fallback(c)
+  if (mode === 'standard') return local ?? (await withoutCookie(c))
+  const subject = await proxySubject(c)
+  if (subject === null) return local ?? (await fallback(c))
   // A page that points its own name here can set the header itself, from a browser on the proxy's machine.
   if (PUBLIC_URL && !isOwnHost(c)) return local ?? noPrincipal(new AppError('bad_host', { message: ANNOUNCED }))
-  const identified = identify(c, subject)
-  if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? refused(c, subject, identified)
+  const identified = await identify(c, subject)
+  if (identified instanceof AppError) return (isGuest(local) ? null : local) ?? (await refused(c, subject, identified))
   return resolveAccount(c, identified, { method: 'trusted_header', session: getConfirmation(cookie, identified) })
 }
 
@@ -47,16 +47,16 @@ export const resolve = (c: Ctx): Resolution => {
  * The same for the second step of signing in: a proxy user who has entered their own Sluice password is still waiting
  * for the second factor, whatever else the proxy allows.
  */
-export const resolveSecondStep = (c: Ctx): Resolution => {
-  const resolution = resolve(c)
+export const resolveSecondStep = async (c: Ctx): Promise<Resolution> => {
+  const resolution = await resolve(c)
   if (resolution.kind !== 'principal' || resolution.principal.kind !== 'account') return resolution
-  const cookie = fromCookie(c)
+  const cookie = await fromCookie(c)
   return cookie?.kind === 'half' && cookie.person.row.id === resolution.principal.id ? cookie : resolution
 }
 
 /** The principal. Throws the 401 of the case, `totp_required` or `totp_enrollment_required`. */
-export const resolvePrincipal = (c: Ctx): Principal => {
-  const resolution = resolve(c)
+export const resolvePrincipal = async (c: Ctx): Promise<Principal> => {
+  const resolution = await resolve(c)
   if (resolution.kind === 'nobody') throw resolution.error
   if (resolution.kind === 'half') throw new AppError('totp_required')
   if (resolution.mustEnroll) throw new AppError('totp_enrollment_required')
@@ -75,18 +75,18 @@ const OPEN =
 const ANNOUNCED =
   'Sluice ignores the sign-in header under this host name. Make the reverse proxy forward the host name of SLUICE_PUBLIC_URL, or use the IP address.'
 
-const refused = (c: Ctx, subject: string, error: AppError): Resolution => {
-  recordRefusal(c, subject, error)
+const refused = async (c: Ctx, subject: string, error: AppError): Promise<Resolution> => {
+  await recordRefusal(c, subject, error)
   return noPrincipal(error)
 }
 
-const fromCookie = (c: Ctx): Resolution | null => {
+const fromCookie = async (c: Ctx): Promise<Resolution | null> => {
   const { db, clock, settings } = c.env
   const token = readSessionToken(c)
-  const session = token === null ? null : findSession(db, token, clock.now())
+  const session = token === null ? null : await findSession(db, token, clock.now())
   if (!session) return null
   if (session.userId === null) return settings.current().guestAccessEnabled ? principal(guest(session)) : null
-  const person = findPerson(db, session.userId)
+  const person = await findPerson(db, session.userId)
   if (person?.row.status !== 'active') return null
   if (!session.isComplete) return { kind: 'half', session, person }
   return resolveAccount(c, person, { method: session.method, session })
@@ -98,7 +98,7 @@ interface SignedIn {
 }
 
 /** A signed-in user. */
-export const resolveAccount = (c: Ctx, person: Person, { method, session }: SignedIn): Resolution => ({
+export const resolveAccount = async (c: Ctx, person: Person, { method, session }: SignedIn): Promise<Resolution> => ({
   kind: 'principal',
   principal: {
     kind: 'account',
@@ -107,7 +107,7 @@ export const resolveAccount = (c: Ctx, person: Person, { method, session }: Sign
     person,
     method,
     session,
-    stepUpMethods: getStepUpMethods(c, person),
+    stepUpMethods: await getStepUpMethods(c, person),
   } satisfies AccountPrincipal,
   mustEnroll: isBound(person, c.env.settings.current()) && person.row.totpSecretSealed === null,
 })
@@ -127,10 +127,10 @@ export const isBound = ({ row, role }: Person, settings: Readonly<Settings>): bo
   row.passwordHash !== null &&
   (settings.totpRequiredOnLogin || (settings.totpRequiredForAdminRole && isAdminLevel(role.grants)))
 
-const getStepUpMethods = (c: Ctx, { row }: Person): StepUpMethod[] => [
+const getStepUpMethods = async (c: Ctx, { row }: Person): Promise<StepUpMethod[]> => [
   ...(row.passwordHash === null ? [] : (['password'] as const)),
   ...(row.totpSecretSealed === null ? [] : (['totp'] as const)),
-  ...(hasPasskey(c.env.db, row.id) ? (['passkey'] as const) : []),
+  ...((await hasPasskey(c.env.db, row.id)) ? (['passkey'] as const) : []),
 ]
 
 /** The proxy signs users in again with every request; a cookie of the same user holds their last confirmation. */
@@ -150,20 +150,22 @@ const guest = (session: SessionRow | null): Principal => ({
 })
 
 /** Behind a proxy, everyone must be announced or sign in with a Sluice password (spec §5 Trusted-header 1). */
-const fallback = (c: Ctx): Resolution =>
-  noPrincipal(new AppError('proxy_auth_required', { details: { fallback: passwordHolders(c.env.db).length > 0 } }))
+const fallback = async (c: Ctx): Promise<Resolution> =>
+  noPrincipal(
+    new AppError('proxy_auth_required', { details: { fallback: (await passwordHolders(c.env.db)).length > 0 } }),
+  )
 
 /** Only if they can sign in again: only they get a page that offers to continue as a guest. */
-const wasSignedIn = (c: Ctx): boolean =>
-  readSessionToken(c) !== null && (hasPasswordAccount(c.env.db) || isAnyPasskey(c.env.db))
+const wasSignedIn = async (c: Ctx): Promise<boolean> =>
+  readSessionToken(c) !== null && ((await hasPasswordAccount(c.env.db)) || (await isAnyPasskey(c.env.db)))
 
 /** A former user continues as a guest only when they choose to; otherwise pages would hide content without saying why. */
-const withoutCookie = (c: Ctx): Resolution => {
+const withoutCookie = async (c: Ctx): Promise<Resolution> => {
   const { db, settings } = c.env
-  const isEmpty = isEmptyInstall(db)
+  const isEmpty = await isEmptyInstall(db)
   if (isEmpty && isLocal(c)) return principal(BOOTSTRAP)
-  if (settings.current().guestAccessEnabled && guestPasswordHash(db) === null)
-    return wasSignedIn(c)
+  if (settings.current().guestAccessEnabled && (await guestPasswordHash(db)) === null)
+    return (await wasSignedIn(c))
       ? noPrincipal(new AppError('authentication_required'), { isSessionOver: true })
       : getGuest(null)
   return noPrincipal(new AppError(isEmpty ? 'bootstrap_required' : 'authentication_required'))

@@ -24,12 +24,12 @@ export const readSecondFactor = (
 }
 
 /** Uses up the code. False when it was used before or is not a recovery code of this user. */
-export const spendSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): boolean =>
+export const spendSecondFactor = async (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): Promise<boolean> =>
   factor.method === 'totp'
-    ? spendTotpStep(tx, row, factor.step)
-    : spendRecoveryCode(tx, row, { text: factor.text, actor })
+    ? await spendTotpStep(tx, row, factor.step)
+    : await spendRecoveryCode(tx, row, { text: factor.text, actor })
 
 /** Throws `invalid_totp_code` where `spendSecondFactor` returns false. */
-export const requireSecondFactor = (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): void => {
-  if (!spendSecondFactor(tx, row, factor, actor)) throw new AppError('invalid_totp_code')
+export const requireSecondFactor = async (tx: Tx, row: UserRow, factor: SecondFactor, actor: Actor): Promise<void> => {
+  if (!(await spendSecondFactor(tx, row, factor, actor))) throw new AppError('invalid_totp_code')
 }

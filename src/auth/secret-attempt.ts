@@ -29,14 +29,14 @@ interface Attempt {
  * allows (spec §8). Throws `limited`, and what `check` does.
  */
 export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promise<T>): Promise<T> => {
-  const giveBack = c.env.failures.take(budgetClient(c), tried.limited)
+  const giveBack = await c.env.failures.take(budgetClient(c), tried.limited)
   try {
     const value = await check()
-    giveBack()
+    await giveBack()
     return value
   } catch (err) {
-    if (err instanceof AppError && WRONG.includes(err.code)) recordFailure(c, tried, err.code)
-    else giveBack()
+    if (err instanceof AppError && WRONG.includes(err.code)) await recordFailure(c, tried, err.code)
+    else await giveBack()
     throw err
   }
 }
@@ -45,11 +45,11 @@ export const attempt = async <T>(c: Ctx, tried: Attempt, check: () => T | Promis
  * Never records the input: users type passwords into name fields. The actor is anonymous unless signed in, because the
  * owner of the secret need not be the one typing.
  */
-const recordFailure = (c: Ctx, { method, target }: Attempt, reason: Code): void => {
+const recordFailure = async (c: Ctx, { method, target }: Attempt, reason: Code): Promise<void> => {
   const principal = c.get('principal') as Principal | undefined // as: someone signing in has passed no gate
   const actor =
     principal?.kind === 'account'
       ? { ...getActor(principal, c), method }
       : { id: 'anonymous', method, address: c.var.clientIp, at: c.env.clock.now() }
-  commit(c.env.db, (tx) => append(tx, actor, 'login_failed', { target, details: { method, reason } }))
+  await commit(c.env.db, (tx) => append(tx, actor, 'login_failed', { target, details: { method, reason } }))
 }

@@ -15,36 +15,36 @@ import { hasOwnSession } from './own-account.ts'
 import type { Principal } from './principal.ts'
 import type { Resolution } from './resolve.ts'
 
-export const sessionView = (c: Ctx, resolution: Resolution) => {
+export const sessionView = async (c: Ctx, resolution: Resolution) => {
   const principal = resolution.kind === 'principal' && !resolution.mustEnroll ? resolution.principal : null
   return {
     authenticated: principal !== null,
-    ...methodsView(c),
+    ...(await methodsView(c)),
     ...stateView(resolution),
     role: principal !== null && principal.kind !== 'guest' ? ('admin' as const) : ('guest' as const),
     permissions: principal === null ? [] : grantNames(principal.grants),
-    login: loginView(c, resolution),
+    login: await loginView(c, resolution),
     stepUp: stepUpView(principal, c.env.clock.now()),
-    accessSummary: principal !== null && holds(principal.grants, 'users:manage') ? accessSummary(c) : null,
+    accessSummary: principal !== null && holds(principal.grants, 'users:manage') ? await accessSummary(c) : null,
     assignableRoleIds:
-      principal?.kind === 'account' ? grantableRoles(c.env.db, principal.person).map(({ id }) => id) : [],
+      principal?.kind === 'account' ? (await grantableRoles(c.env.db, principal.person)).map(({ id }) => id) : [],
   }
 }
 
 /** Sign-in methods of this install, the same for everyone at the same location. */
-const methodsView = (c: Ctx) => {
+const methodsView = async (c: Ctx) => {
   const { db, env, settings } = c.env
   const mode = env.DASHBOARD_AUTH_MODE
-  const hasPassword = hasPasswordAccount(db)
+  const hasPassword = await hasPasswordAccount(db)
   const { guestAccessEnabled } = settings.current()
   return {
     authMode: mode,
     passwordRequired: mode !== 'disabled' && hasPassword,
     passwordManagementEnabled: mode !== 'disabled',
-    bootstrapRequired: mode === 'standard' && !hasPassword && needsBootstrapToken(c),
-    bootstrapTokenConfigured: hasBootstrapToken(db),
+    bootstrapRequired: mode === 'standard' && !hasPassword && (await needsBootstrapToken(c)),
+    bootstrapTokenConfigured: await hasBootstrapToken(db),
     guestAccessEnabled,
-    guestPasswordRequired: guestAccessEnabled && guestPasswordHash(db) !== null,
+    guestPasswordRequired: guestAccessEnabled && (await guestPasswordHash(db)) !== null,
   }
 }
 
@@ -89,12 +89,12 @@ const userView = ({ row: { id, username, displayName }, role }: Person) => ({
 })
 
 /** Hints for the sign-in page, without names. The interface spells one field in two ways; clients read either. */
-const loginView = ({ env: { db, env } }: Ctx, resolution: Resolution) => {
-  const usernameField = passwordHolders(db).length === 1 ? ('hidden' as const) : ('shown' as const)
+const loginView = async ({ env: { db, env } }: Ctx, resolution: Resolution) => {
+  const usernameField = (await passwordHolders(db)).length === 1 ? ('hidden' as const) : ('shown' as const)
   return {
     usernameField,
     username_field: usernameField,
-    providers: activeProviders(db, env.DASHBOARD_AUTH_MODE).map(({ kind, label }) => ({
+    providers: (await activeProviders(db, env.DASHBOARD_AUTH_MODE)).map(({ kind, label }) => ({
       kind,
       providerKey: 'default',
       label,
@@ -115,8 +115,8 @@ const stepUpView = (principal: Principal | null, now: number) => {
 }
 
 /** User counts, for those who manage users. */
-const accessSummary = ({ env: { db, env } }: Ctx) => {
-  const people = listPeople(db).map(({ row }) => row)
+const accessSummary = async ({ env: { db, env } }: Ctx) => {
+  const people = (await listPeople(db)).map(({ row }) => row)
   const count = (status: string) => people.filter((row) => row.status === status).length
   return {
     usersTotal: people.length,
@@ -125,7 +125,7 @@ const accessSummary = ({ env: { db, env } }: Ctx) => {
     usersDisabled: count('disabled'),
     pendingInvites: count('invited'),
     nonAdminUsers: people.filter(({ roleId }) => roleId !== ADMIN_ROLE_ID).length,
-    customRoles: listRoles(db).filter(({ kind }) => kind === 'custom').length,
-    providersEnabled: activeProviders(db, env.DASHBOARD_AUTH_MODE).map(({ kind }) => kind),
+    customRoles: (await listRoles(db)).filter(({ kind }) => kind === 'custom').length,
+    providersEnabled: (await activeProviders(db, env.DASHBOARD_AUTH_MODE)).map(({ kind }) => kind),
   }
 }

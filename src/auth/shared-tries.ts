@@ -19,41 +19,42 @@ export class SharedTries {
   }
 
   /** Charges an attempt, unless there were `limit` in the last minute: then returns the time until the next. */
-  take(client: string, limit: number): { at: number } | { waitMs: number } {
-    return commit(this.#db, (tx) => {
+  async take(client: string, limit: number): Promise<{ at: number } | { waitMs: number }> {
+    return commit(this.#db, async (tx) => {
       const at = this.#clock.now() // after waiting for other processes
-      const recent = recentOf(tx, client, at)
+      const recent = await recentOf(tx, client, at)
       const oldest = recent.at(-1)
       if (recent.length >= limit && oldest !== undefined) return { waitMs: oldest + WINDOW_MS - at }
-      forgetOld(tx, at)
-      write(tx, client, [at, ...recent])
+      await forgetOld(tx, at)
+      await write(tx, client, [at, ...recent])
       return { at }
     })
   }
 
-  giveBack(client: string, at: number): void {
-    commit(this.#db, (tx) => {
-      const recent = recentOf(tx, client, this.#clock.now())
+  async giveBack(client: string, at: number): Promise<void> {
+    await commit(this.#db, async (tx) => {
+      const recent = await recentOf(tx, client, this.#clock.now())
       const index = recent.indexOf(at)
-      if (index !== -1) write(tx, client, recent.toSpliced(index, 1))
+      if (index !== -1) await write(tx, client, recent.toSpliced(index, 1))
     })
   }
 }
 
 /** Newest first. A time far in the future was written by a wrong clock. */
-const recentOf = (tx: Tx, client: string, now: number): number[] => {
-  const stored = parseJson(readFact(tx, nameOf(client)) ?? '[]') as number[] // as: only `write` writes it
+const recentOf = async (tx: Tx, client: string, now: number): Promise<number[]> => {
+  const stored = parseJson((await readFact(tx, nameOf(client))) ?? '[]') as number[] // as: only `write` writes it
   return stored.filter((at) => Math.abs(now - at) < WINDOW_MS)
 }
 
-const write = (tx: Tx, client: string, tries: readonly number[]): void =>
+const write = (tx: Tx, client: string, tries: readonly number[]): Promise<void> =>
   writeFact(tx, nameOf(client), JSON.stringify(tries))
 
 const nameOf = (client: string): string => `${NAME}${client}`
 
 /** The lists begin with their newest attempt, and times have equally many digits. */
-const forgetOld = (tx: Tx, now: number): void => {
-  tx.delete(facts)
+const forgetOld = async (tx: Tx, now: number): Promise<void> => {
+  await tx
+    .delete(facts)
     .where(and(like(facts.name, `${NAME}%`), lt(facts.value, `[${now - WINDOW_MS}`)))
     .run()
 }

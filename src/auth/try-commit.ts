@@ -3,9 +3,9 @@ import { commit, type Tx } from '../../db/commit.ts'
 import type { Ctx } from '../boot/bindings.ts'
 
 /** Commits `write`. If the database is busy or read-only, the record is skipped and the request continues. */
-export const tryCommit = ({ env: { db, log } }: Ctx, write: (tx: Tx) => void): void => {
+export const tryCommit = async ({ env: { db, log } }: Ctx, write: (tx: Tx) => Promise<unknown>): Promise<void> => {
   try {
-    commit(db, write)
+    await commit(db, write)
   } catch (err) {
     log.debug('a note about a request could not be stored', { err })
   }

@@ -11,19 +11,27 @@ import type { FormDrafts, Typed } from '../http/form-drafts.ts'
 import type { SocketPeer } from '../http/websocket.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
+import type { Drafts } from '../lib/drafts.ts'
+import type { getQueue } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { LiveHub } from '../live.ts'
-import type { ImportDrafts } from '../model/accounts/import-preflight.ts'
+import type { ImportedAccount } from '../model/accounts/auth-json.ts'
+import type { ImportPreview } from '../model/accounts/import-preflight.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
+import type { StandingAlerts } from '../model/alerts/standing.ts'
 import type { Captures } from '../model/captures/captures.ts'
 import type { Catalog } from '../model/catalog/catalog.ts'
+import type { TokenRatios } from '../model/catalog/token-ratios.ts'
 import type { EgressRoutes } from '../model/egress/routes.ts'
 import type { Firewall } from '../model/firewall.ts'
+import type { ImportPlan } from '../model/imports/plan.ts'
 import type { KeyLeases } from '../model/keys/key-leases.ts'
 import type { KeyRing } from '../model/keys/key-ring.ts'
+import type { LiveRates } from '../model/log/live-rates.ts'
 import type { OverviewPeriods } from '../model/overview/overview-periods.ts'
+import type { Shares } from '../model/shares/shares.ts'
 import type { Sources } from '../model/sources/sources.ts'
 import type { Ops } from '../ops/ops.ts'
 import type { SocketSession } from '../proxy/downstream/socket-session.ts'
@@ -43,6 +51,7 @@ import type { ProxyDeps } from '../proxy/turn/proxy-deps.ts'
 import type { SettingsCache } from '../settings/cache.ts'
 import type { Reader } from '../threads/reader.ts'
 import type { Replayer } from '../threads/replayer.ts'
+import type { GuardedFetch } from '../upstream/guarded-fetch.ts'
 import type { SignIns } from '../upstream/sign-ins.ts'
 import type { SourceFetch } from '../upstream/source-fetch.ts'
 import type { Config } from './env.ts'
@@ -59,12 +68,17 @@ export interface Bindings {
   keyLeases: KeyLeases
   firewall: Firewall
   catalog: Catalog
+  tokenRatios: TokenRatios
   /** Enabled model sources. */
   sources: Sources
   /** The only way to them. */
   sourceFetch: SourceFetch
   /** What a model source serves while the pool is used up. */
   overflow: Overflow
+  /** Sends requests to the receivers of alerts. */
+  guardedFetch: GuardedFetch
+  /** The active alerts. */
+  alerts: StandingAlerts
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits
@@ -73,7 +87,19 @@ export interface Bindings {
   /** Pending ChatGPT sign-ins. */
   signIns: SignIns
   /** Previewed files not imported yet. */
-  importDrafts: ImportDrafts
+  importDrafts: Drafts<ImportPreview>
+  /** Plans of imports from other tools. */
+  importPlans: Drafts<ImportPlan>
+  /** What is needed to read and import their files. */
+  importing: {
+    dir: string
+    exchange: (refreshToken: string) => Promise<ImportedAccount>
+    /**
+     * Runs imports one at a time, because checking a passphrase takes 128 MiB of memory, and a database as much as its
+     * size.
+     */
+    oneAtATime: ReturnType<typeof getQueue>
+  }
   /** What users typed into rejected forms. */
   formDrafts: FormDrafts
   /** Which limits clients are shown. */
@@ -102,6 +128,10 @@ export interface Bindings {
   arrivingFrames: ArrivingFrames
   /** Public keys of agent identities, as ChatGPT answered last. */
   keySets: KeySets
+  /** What requests use of the windows of accounts. */
+  rates: LiveRates
+  /** Users' shares of the pool. */
+  shares: Shares
   /** Notifies open dashboards of changes. */
   live: LiveHub
   /** Limits concurrent streams and measurements of users. */
@@ -134,6 +164,8 @@ export interface Bindings {
 }
 
 interface Lifecycle {
+  /** Whether the process reports that it is not ready, but still serves requests. */
+  leaving: boolean
   /** New requests are rejected, and running ones finish. */
   draining: boolean
   /** A successor serves new connections. Open ones are served here and closed at the next opportunity. */
@@ -167,7 +199,7 @@ interface Variables {
   /** Id of the last change the requested page is sure to include; only for pages. */
   liveId: string
   /** Runs the access gate again and throws as it does: reading the body took time. */
-  passAgain: (c: Ctx) => void
+  passAgain: (c: Ctx) => Promise<unknown>
   /** Form fields, once read. */
   typed: Typed
   /** Dropped request members, named in `x-sluice-dropped-fields`. */

@@ -1,30 +1,36 @@
 /** Builds the bindings, and keeps memory views up to date. */
 import { commit, type Db, onChange } from '../../db/commit.ts'
-import { tryLock } from '../../db/lock.ts'
 import { MemoryViews } from '../../db/memory-views.ts'
+import type { OpenedPostgres } from '../../db/postgres/open.ts'
 import { FailureBudget } from '../auth/failure-budget.ts'
 import type { Passwords } from '../auth/passwords.ts'
 import { SharedTries } from '../auth/shared-tries.ts'
-import type { Folder } from '../cli/open-folder.ts'
+import type { ServedFolder } from '../cli/open-folder.ts'
 import { FormDrafts } from '../http/form-drafts.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
+import { getQueue } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import { openTcpInfo } from '../lib/tcp-info.ts'
 import { LiveHub } from '../live.ts'
-import { ImportDrafts } from '../model/accounts/import-preflight.ts'
+import { importDrafts } from '../model/accounts/import-preflight.ts'
 import { ResetCredits } from '../model/accounts/reset-credits.ts'
+import { StandingAlerts } from '../model/alerts/standing.ts'
 import { append } from '../model/audit/audit.ts'
 import { Captures } from '../model/captures/captures.ts'
 import { Catalog } from '../model/catalog/catalog.ts'
+import { TokenRatios } from '../model/catalog/token-ratios.ts'
 import { EgressRoutes } from '../model/egress/routes.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { Firewall } from '../model/firewall.ts'
+import { importPlans } from '../model/imports/plan-drafts.ts'
 import { KeyLeases, type OtherProcesses } from '../model/keys/key-leases.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
+import { LiveRates } from '../model/log/live-rates.ts'
 import { OverviewPeriods } from '../model/overview/overview-periods.ts'
 import { serviceLevelNow } from '../model/overview/service-level.ts'
+import { Shares } from '../model/shares/shares.ts'
 import { Sources } from '../model/sources/sources.ts'
 import { createOps, type Ops } from '../ops/ops.ts'
 import { StreamTimer } from '../proxy/downstream/stream-timer.ts'
@@ -40,17 +46,18 @@ import { StreamSlots } from '../proxy/pool/stream-slots.ts'
 import { KeySets } from '../proxy/relay/key-sets.ts'
 import { ResponseStore } from '../proxy/responses-store/response-store.ts'
 import { Overflow } from '../proxy/sources/overflow.ts'
-import { OverflowBudget } from '../proxy/sources/overflow-budget.ts'
+import { OwnBudget, SharedBudget } from '../proxy/sources/overflow-budget.ts'
 import type { ProxyDeps } from '../proxy/turn/proxy-deps.ts'
 import { SettingsCache } from '../settings/cache.ts'
-import type { Checkpointer } from '../threads/checkpointer.ts'
 import type { Reader } from '../threads/reader.ts'
 import { Replayer, type StartReplay } from '../threads/replayer.ts'
+import { accountOfRefreshToken } from '../upstream/code-exchanges.ts'
 import { Credentials } from '../upstream/credentials.ts'
 import type { Dial } from '../upstream/dial.ts'
+import { createLookup, GuardedFetch, type Lookup } from '../upstream/guarded-fetch.ts'
 import type { OAuthContext } from '../upstream/oauth.ts'
 import { SignIns } from '../upstream/sign-ins.ts'
-import { createLookup, type Lookup, SourceFetch } from '../upstream/source-fetch.ts'
+import { SourceFetch } from '../upstream/source-fetch.ts'
 import type { Bindings } from './bindings.ts'
 import type { Config } from './env.ts'
 import { getIds, getViews } from './views.ts'
@@ -58,7 +65,7 @@ import { getIds, getViews } from './views.ts'
 /** External dependencies: real in `main.ts`, fake in tests. */
 export interface World {
   config: Config
-  folder: Folder
+  folder: ServedFolder
   clock: Clock
   random: Random
   log: Log
@@ -68,12 +75,12 @@ export interface World {
   lookup?: Lookup
   reader: Reader
   startReplay: StartReplay
-  /** Null: SQLite checkpoints itself. */
-  checkpointer: Checkpointer | null
   /** Maximum concurrent requests. */
   maxTurns: number
   /** Absent: no other process serves requests. */
   sharing?: Sharing
+  /** Present if nodes share the database. They notify each other of changes. */
+  nodes?: Pick<OpenedPostgres, 'watch' | 'tell' | 'onMessage'> & { hasOthers: () => Promise<boolean> }
   /** Absent: the server was not started by a supervisor, and no other process uses the folder. */
   others?: OtherProcesses
   timeout: (ms: number) => AbortSignal
@@ -90,48 +97,49 @@ export interface Sharing {
 }
 
 /** Builds the bindings and connects memory views to the commits that change them. Starts nothing yet. */
-export const buildBindings = (world: World): Bindings => {
+export const buildBindings = async (world: World): Promise<Bindings> => {
   const { config, folder, clock, random, log, dial } = world
   const { db, sealer } = folder
-  const onListenerError = (err: unknown) => log.error('a listener failed', { err })
-  const settings = new SettingsCache(db, onListenerError)
-  const lifecycle = {
-    draining: false,
-    handedOver: false,
-    startedAt: clock.now(),
-    maxTurns: world.maxTurns,
-    process: world.sharing?.number ?? null,
-  }
+  const settings = await SettingsCache.open(db, (err) => log.error('a listener failed', { err }))
+  const lifecycle = lifecycleOf(world)
   const live = new LiveHub({ clock, process: world.sharing?.number ?? null, health: () => getHealth(bindings) })
-  const ledger = getLedger(world, live, (entry) => ops.count(entry))
-  const egress = new EgressRoutes({ db, sealer, clock, log, settings: () => settings.current() })
+  const ledger = await getLedger(world, live, (entry) => ops.count(entry))
+  const egress = await EgressRoutes.open({ db, sealer, clock, log, settings: () => settings.current() })
   const seats = new ConcurrencyLimits()
-  const beside = getSources(world, { settings, seats, port: () => bindings.server?.port })
-  const catalog = new Catalog(db, beside.sources)
-  const pool = toPool(world, { settings, catalog, ledger, egress })
+  const beside = await getSources(world, { settings, seats, port: () => bindings.server?.port })
+  const catalog = await Catalog.open(db, beside.sources)
+  const rates = new LiveRates({ clock, reads: world.reader })
+  const pool = await toPool(world, { settings, catalog, ledger, egress, rates })
   const oauth = { dial, authBaseUrl: config.AUTH_BASE_URL, timeout: world.timeout }
   const ops = getOps(world, { settings, pool })
-  const credentials = getCredentials(world, { oauth, pool, egress })
-  const affinity = getAffinity(db, pool)
+  const credentials = await getCredentials(world, { oauth, pool, egress })
+  const affinity = await getAffinity(db, pool)
   const pulse = new StreamTimer(clock)
   const bodies = new BodyBudget(() => settings.current().inFlightBodyMiB * 1024 * 1024)
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL }
-  const keys = new KeyRing(db)
+  const keys = await KeyRing.open(db)
   const bindings: Omit<Bindings, 'views'> = {
     db,
     reader: world.reader,
     settings,
     keys,
     keyLeases: leasesOf(world, { keys, ledger }),
-    firewall: new Firewall(db),
+    firewall: await Firewall.open(db),
     catalog,
     ...beside,
+    alerts: await StandingAlerts.open(db),
     pool,
     resetCredits: new ResetCredits(),
     ...getClientUsage({ pool, settings, clock, upstream, egress }),
     egress,
     signIns: getSignIns(world, oauth, egress),
-    importDrafts: new ImportDrafts(clock, random),
+    importDrafts: importDrafts(clock, random),
+    importPlans: importPlans(clock, random),
+    importing: {
+      dir: folder.dir,
+      exchange: (token) => accountOfRefreshToken({ ...oauth, route: egress.of(null) }, token),
+      oneAtATime: getQueue(1),
+    },
     formDrafts: new FormDrafts(clock, random),
     affinity,
     ledger,
@@ -145,6 +153,8 @@ export const buildBindings = (world: World): Bindings => {
     captures: getCaptures(world),
     arrivingFrames: new ArrivingFrames({ clock, bodies, open: openTcpInfo }),
     keySets: new KeySets(clock),
+    rates,
+    shares: await sharesOf(world, { pool, ledger, rates }),
     sealer,
     passwords: world.passwords,
     ...getBudgets(world),
@@ -159,27 +169,36 @@ export const buildBindings = (world: World): Bindings => {
     seats,
   }
   const views = new MemoryViews(getViews(bindings), { clock, log })
-  onChange(db, (topics) => views.changed(topics))
+  onChange(db, async (topics) => views.changed(topics))
   announceChanges(bindings)
   return Object.assign(bindings, { views })
 }
 
 const announceChanges = ({ db, figures, live }: Pick<Bindings, 'db' | 'figures' | 'live'>): void => {
-  onChange(db, (topics) => {
+  onChange(db, async (topics) => {
     if (topics.has('keys')) figures.forgetKeys()
     if (topics.has('log')) figures.forgetLog()
     live.committed(topics)
   })
 }
 
+const lifecycleOf = ({ clock, maxTurns, sharing }: World): Bindings['lifecycle'] => ({
+  leaving: false,
+  draining: false,
+  handedOver: false,
+  startedAt: clock.now(),
+  maxTurns,
+  process: sharing?.number ?? null,
+})
+
 /** What is computed in other threads. */
 const getComputed = ({ reader, startReplay, clock, log }: World) => ({
   figures: new OverviewPeriods({ reader, clock }),
   replayer: new Replayer({ start: startReplay, clock, log }),
 })
-const getAffinity = (db: Db, pool: Pool): AffinityMap => {
+const getAffinity = async (db: Db, pool: Pool): Promise<AffinityMap> => {
   const affinity = new AffinityMap()
-  affinity.load(db)
+  await affinity.load(db)
   affinity.keepOnly(getIds(pool))
   return affinity
 }
@@ -194,11 +213,9 @@ const getCaptures = ({ folder: { dir, db, sealer }, clock, random, log }: World)
     onEnded: ({ id, endReason, bytes, requests }) => {
       const system = { id: 'system', method: null, address: null, at: clock.now() }
       const details = { reason: endReason, bytes, requests }
-      try {
-        commit(db, (tx) => append(tx, system, 'capture_ended', { target: id, details }))
-      } catch (err) {
+      commit(db, (tx) => append(tx, system, 'capture_ended', { target: id, details })).catch((err: unknown) => {
         log.warn('the end of a capture could not be recorded', { capture: id, err })
-      }
+      })
     },
   })
 
@@ -238,9 +255,9 @@ type ProxyDepsParts = Pick<ProxyDeps, 'pool' | 'affinity' | 'credentials' | 'ups
 
 const toPool = (
   { folder: { db }, clock, log, random, sharing, others = NO_OTHERS }: World,
-  { settings, catalog, ledger, egress }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress'>,
-): Pool =>
-  new Pool({
+  { settings, catalog, ledger, egress, rates }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress' | 'rates'>,
+): Promise<Pool> =>
+  Pool.open({
     db,
     clock,
     log,
@@ -248,40 +265,44 @@ const toPool = (
     random: () => random.float(),
     settings: () => settings.current(),
     getModels: (id) => catalog.getModels(id),
-    saveUsage: (id, snapshot) => ledger.usage(id, snapshot),
+    saveUsage: (id, snapshot, running) => ledger.usage(id, snapshot, running),
     whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
+    rates: () => rates.current,
   })
 
 /** What serves requests beside the pool. */
-const getSources = (
+const getSources = async (
   { config, folder: { db, sealer }, dial, lookup = createLookup(), clock, log, sharing }: World,
   { settings, seats, port }: Pick<Bindings, 'settings' | 'seats'> & { port: () => number | undefined },
-): Pick<Bindings, 'sources' | 'sourceFetch' | 'overflow'> => {
-  const sources = new Sources(db, sealer)
-  const budget = new OverflowBudget(db, clock.now(), sharing?.processes)
+): Promise<Pick<Bindings, 'sources' | 'sourceFetch' | 'guardedFetch' | 'overflow'>> => {
+  const sources = await Sources.open(db, sealer)
+  const budget = sharing ? new SharedBudget({ db, clock, log }) : await OwnBudget.open(db, clock.now())
+  const guardedFetch = new GuardedFetch({
+    dial,
+    lookup,
+    own: () => ({ port: port() ?? config.PORT, publicUrl: config.PUBLIC_URL }),
+  })
   return {
     sources,
-    sourceFetch: new SourceFetch({
-      dial,
-      lookup,
-      own: () => ({ port: port() ?? config.PORT, publicUrl: config.PUBLIC_URL }),
-    }),
+    sourceFetch: new SourceFetch(guardedFetch),
+    guardedFetch,
     overflow: new Overflow({ sources, settings: () => settings.current(), budget, seats, clock, db, log }),
   }
 }
 
 const getCredentials = (
-  { folder: { dir, db, sealer }, clock, log }: World,
+  { folder: { locks, db, sealer }, clock, log, nodes, others }: World,
   { oauth, pool, egress }: { oauth: OAuthContext; pool: Pool; egress: EgressRoutes },
-): Credentials =>
-  new Credentials({
+): Promise<Credentials> =>
+  Credentials.open({
     db,
     sealer,
     clock,
     log,
     oauth,
     getRoute: (egressPoolId) => egress.of(egressPoolId),
-    lock: (id) => tryLock(dir, `refresh:${id}`),
+    lock: (id) => locks.tryLock(`refresh:${id}`),
+    node: nodes && others?.number,
     onPermanentFailure: (id, code, evidence) =>
       pool.apply(id, { kind: 'auth_failed', at: clock.now(), code, evidence }),
     onRenewed: (id) => pool.health(id, { kind: 'renewed' }),
@@ -296,6 +317,7 @@ const getClientUsage = ({
   egress,
 }: Pick<Bindings, 'pool' | 'settings' | 'clock' | 'egress'> & Pick<ProxyDeps, 'upstream'>) => ({
   clientLimits: new ClientLimitsView({ pool, settings, clock }),
+  tokenRatios: new TokenRatios(),
   ownerProofs: new OwnerProofs({
     pool,
     upstream,
@@ -338,17 +360,26 @@ const leasesOf = (
     flush: () => ledger.flush(),
   })
 
+const sharesOf = (
+  { folder: { db }, clock, log, reader, sharing, nodes, others = NO_OTHERS }: World,
+  { pool, ledger, rates }: Pick<Bindings, 'pool' | 'ledger' | 'rates'>,
+): Promise<Shares> =>
+  Shares.open({
+    ...{ db, clock, log, pool, rates, reads: reader },
+    flush: () => ledger.flush(),
+    isShared: () => sharing !== undefined || nodes !== undefined || others.hasEarlier(),
+  })
+
 const getLedger = (
-  { folder: { db, sqlite }, clock, log, checkpointer, others = NO_OTHERS }: World,
+  { folder: { db }, clock, log, others = NO_OTHERS }: World,
   live: LiveHub,
   onRecord: (entry: LedgerEntry) => void,
-): Ledger => {
+): Promise<Ledger> => {
   const onWritten = ({ turns, usages }: Written) => {
     if (turns > 0) live.ended(turns)
     if (usages > 0) live.note('usage')
-    checkpointer?.written()
   }
-  return new Ledger({ sqlite, db, clock, log, process: others.number, onRecord, onWritten })
+  return Ledger.open({ db, clock, log, process: others.number, onRecord, onWritten })
 }
 
 /** Per minute and client, or user and purpose; there is room for a thousand waiting sign-ins. */

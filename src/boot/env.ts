@@ -59,6 +59,7 @@ const VARIABLES = {
   HOST: z.string().min(1),
   DATA_DIR: z.string().min(1),
   ENCRYPTION_KEY_FILE: z.string().min(1).optional(),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/, error: 'must be a postgres:// URL' }).optional(),
   UPSTREAM_BASE_URL: baseUrl,
   AUTH_BASE_URL: baseUrl,
   REALTIME_BASE_URL: baseUrl,
@@ -79,7 +80,7 @@ const VARIABLES = {
   RELOAD_DRAIN_SECONDS: number.pipe(z.number().max(86_400)),
 } as const
 type Name = keyof typeof VARIABLES
-const SECRET: readonly Name[] = ['DASHBOARD_BOOTSTRAP_TOKEN', 'METRICS_TOKEN']
+const SECRET: readonly Name[] = ['DATABASE_URL', 'DASHBOARD_BOOTSTRAP_TOKEN', 'METRICS_TOKEN']
 
 const DEFAULTS: Partial<Record<Name, string>> = {
   PORT: '2455',

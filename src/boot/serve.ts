@@ -1,11 +1,10 @@
 /** One server process: builds the server and runs it until a signal or until a successor has taken over. */
 import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
-import { canReadPagesBehind, pagesBehind } from '../../db/checkpoint.ts'
 import { commit } from '../../db/commit.ts'
-import { acquireFolderLock, FolderLockedError, processLock, tryLock } from '../../db/lock.ts'
+import { acquireFolderLock } from '../../db/lock.ts'
 import { createPasswords } from '../auth/passwords.ts'
-import { type Folder, openFolder } from '../cli/open-folder.ts'
+import { openFolder } from '../cli/open-folder.ts'
 import { makePrivateFolder } from '../cli/private-folder.ts'
 import { isLoopbackHost } from '../lib/client-ip.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -13,15 +12,15 @@ import type { Environment } from '../lib/env-proxy.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { steerPort } from '../lib/reuse-port.ts'
-import { forgetLeases, type OtherProcesses } from '../model/keys/key-leases.ts'
+import { forgetLeases } from '../model/keys/key-leases.ts'
 import { accountsPhrase, plural } from '../model/overview/pool-words.ts'
 import { getUserCommand } from '../ops/own-command.ts'
-import { Checkpointer } from '../threads/checkpointer.ts'
-import { createReader } from '../threads/reader.ts'
-import { replayThreads } from '../threads/replayer.ts'
+import type { AffinityMap } from '../proxy/pool/affinity.ts'
+import { forgetSpent } from '../proxy/sources/overflow-budget.ts'
 import { createDial } from '../upstream/dial.ts'
 import type { World } from './build-bindings.ts'
 import { type Config, ConfigError, readConfig, withEnvFile } from './env.ts'
+import { serveDatabase } from './served-database.ts'
 import { type RunningServer, type Share, startServer } from './server.ts'
 import { VERSION } from './version.ts'
 import { type Link, orders, type StartOrder } from './worker-messages.ts'
@@ -63,35 +62,37 @@ export const serve = async ({ environment, fetch, timeout, maxTurns }: Outside, 
   const socketUrl = config.UPSTREAM_BASE_URL.replace(/^http/, 'ws')
   for (const url of [config.UPSTREAM_BASE_URL, config.AUTH_BASE_URL, socketUrl]) dial.check(url)
   const share = getShare(config, start)
-  const others = start && othersOf(config, start)
-  const folder = openFolder(config, {
+  const opened = await openFolder(config, {
     clock: systemClock,
     random: systemRandom,
     isLocked: true,
     isShared: share.predecessor !== null,
   })
-  if (share.predecessor === null) commit(folder.db, forgetLeases)
+  const { isAlone, ...served } = await serveDatabase(opened, { config, start, log })
+  const { folder } = served
+  if (share.predecessor === null && isAlone)
+    await commit(folder.db, async (tx) => {
+      await forgetLeases(tx)
+      await forgetSpent(tx)
+    })
   const world: World = {
     config,
-    folder,
     clock: systemClock,
     random: systemRandom,
     log,
     passwords: await createPasswords(),
     dial,
-    reader: createReader({ path: folder.databasePath, clock: systemClock, log }),
-    startReplay: replayThreads(folder.databasePath),
-    checkpointer: canReadPagesBehind(folder.sqlite) ? getCheckpointer(folder, log) : null,
+    ...served,
     maxTurns,
-    ...(others && { others }),
-    ...(others && isOneOfSeveral && { sharing: { ...others, processes: start.processes } }),
     timeout,
   }
-  const server = startServer(world, share)
+  const server = await startServer(world, share)
   logUncaughtErrors(log)
   const stop = drainOnSignal(server, log, link !== null)
-  if (link) follow(link, { server, log, stop })
-  if (link && isOneOfSeveral) server.bindings.affinity.onRemembered = (row) => link.send({ kind: 'owner', row })
+  if (link) await follow(link, { server, log, stop })
+  const { affinity } = server.bindings
+  if (served.nodes) await shareAffinity(served.nodes, affinity)
+  else if (link && isOneOfSeveral) affinity.onChange = (change) => link.send({ kind: 'affinity', change })
   if (config.LOG_FORMAT === 'json' || share.predecessor !== null)
     log.info('listening', {
       version: VERSION,
@@ -123,30 +124,21 @@ const getShare = (config: Config, start: StartOrder | null): Share => {
   return { lock: null, isPortShared: true, port: listening?.actualPort ?? PORT, predecessor: listening }
 }
 
-/** Each process holds a lock while it runs, so that the others see when it is gone. */
-const othersOf = ({ DATA_DIR }: Config, { number }: StartOrder): OtherProcesses => {
-  const own = tryLock(DATA_DIR, processLock(number))
-  if (!own) throw new FolderLockedError(DATA_DIR, null)
-  const isAlive = (other: number) => {
-    if (other === number) return own !== null
-    const lock = tryLock(DATA_DIR, processLock(other))
-    lock?.release()
-    return lock === null
-  }
-  let earlier = Array.from({ length: number - 1 }, (_, i) => i + 1)
-  const hasEarlier = () => {
-    earlier = earlier.filter(isAlive) // an ended process does not come back
-    return earlier.length > 0
-  }
-  return { number, isAlive, hasEarlier }
-}
-
 const changed = (what: string, before: string | number, now: string | number): ConfigError =>
   new ConfigError(`${what} changed from ${before} to ${now}. Restart Sluice instead of reloading it.`)
 
 /** Only a successor may share the port: another program's must stay an error. Throws the system's error. */
 const requireFreePort = (hostname: string, port: number): void =>
   void Bun.serve({ hostname, port, reusePort: false, development: false, fetch: () => new Response(null) }).stop(true)
+
+/** The next request of a conversation may reach another node before the log is written. */
+const shareAffinity = async (
+  { tell, onMessage }: NonNullable<World['nodes']>,
+  affinity: AffinityMap,
+): Promise<void> => {
+  affinity.onChange = tell
+  await onMessage((message) => affinity.apply(message))
+}
 
 interface Running {
   server: RunningServer
@@ -155,17 +147,17 @@ interface Running {
 }
 
 /** Obeys the supervisor. */
-const follow = (link: Link, running: Running): void => {
+const follow = async (link: Link, running: Running): Promise<void> => {
   const { server, log, stop } = running
   link.onLost(() => {
     log.error('the supervisor of this process is gone')
     void stop('supervisor gone', 0)
   })
-  link.listen((message) => {
+  await link.listen(async (message) => {
     if (message.kind === 'steer' && !steerPort(server.port, message.positions))
       log.debug('new connections cannot be steered to one process')
-    if (message.kind === 'take-over') server.takeOver()
-    if (message.kind === 'owner') server.bindings.affinity.adopt(message.row)
+    if (message.kind === 'take-over') await server.takeOver()
+    if (message.kind === 'affinity') server.bindings.affinity.apply(message.change)
     if (message.kind === 'hand-over') void handOver(link, running)
   })
 }
@@ -175,15 +167,12 @@ const handOver = async (link: Link, { server, log, stop }: Running): Promise<voi
   const { affinity, turns } = server.bindings
   const requests = turns.size
   log.info('handing over to a new process', { requests })
-  affinity.onRemembered = (row) => link.send({ kind: 'owner', row })
+  affinity.onChange ??= (change) => link.send({ kind: 'affinity', change })
   await server.handOver()
   link.send({ kind: 'handed-over', requests })
   await server.unused()
   await stop('handed over')
 }
-
-const getCheckpointer = ({ databasePath, sqlite, isNamed }: Folder, log: Log): Checkpointer =>
-  new Checkpointer({ path: databasePath, pagesBehind: () => pagesBehind(sqlite), isNamed, clock: systemClock, log })
 
 /** Logs uncaught errors, so that one request cannot end the others. A failing log is ignored. */
 const logUncaughtErrors = (log: Log): void => {

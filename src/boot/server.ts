@@ -1,29 +1,25 @@
 /** The running server: listens and drains. */
-import { announceAll } from '../../db/commit.ts'
+import { announceAll, onWriter } from '../../db/commit.ts'
+import { waitForLocksAtMost, waitForOneLockAtMost } from '../../db/connection.ts'
 import type { FolderLock } from '../../db/lock.ts'
-import { waitForLocksAtMost } from '../../db/open.ts'
-import { deferCheckpoints } from '../../db/short-log.ts'
 import { prepareBootstrapToken, warnOfOpenDashboard } from '../auth/bootstrap.ts'
 import { AppError } from '../errors.ts'
 import { websocket } from '../http/websocket.ts'
 import { scheduleJobs, scheduleUpkeep } from '../jobs/all.ts'
+import type { Clock } from '../lib/clock.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { Schedule } from '../lib/schedule.ts'
 import { pingForJob } from '../proxy/relay/ping.ts'
 import { answer } from '../routes/app.ts'
 import type { Bindings } from './bindings.ts'
 import { buildBindings, type World } from './build-bindings.ts'
+import { closeIdleConnections } from './idle-connections.ts'
 import { Leader } from './leader.ts'
 import { watchOtherProcesses } from './other-processes.ts'
 import type { Listening } from './worker-messages.ts'
 
-/**
- * How long a commit waits for another process's lock. The event loop waits too, and the ledger retries every 100 ms, so
- * this limits the delay of other requests (`bench/foreign-lock.ts`). Commands hold the lock for one commit.
- */
-const BUSY_MS = 20
-/** Processes that serve together hold it more often, and a rejected change of the dashboard is worse than the delay. */
-const SHARED_BUSY_MS = 200
+/** How long a commit waits for another process's lock. After a timeout, queued commits wait only briefly. */
+const BUSY_MS = 1000
 /** At shutdown nothing else is delayed, and the last writes cannot be retried. */
 const LAST_BUSY_MS = 2500
 
@@ -36,7 +32,7 @@ export interface RunningServer {
   /** Resolves when no client uses this process any more, at latest at the deadline of a hand-over. */
   unused(): Promise<void>
   /** The predecessor has given up the jobs and written its log. */
-  takeOver(): void
+  takeOver(): Promise<unknown>
   /** Finishes running requests until the deadline, then ends them with an error, and closes everything. */
   drain(deadlineSeconds?: number): Promise<void>
 }
@@ -53,12 +49,14 @@ export interface Share {
 }
 
 /** Starts listening. Throws the system's error for a port in use. */
-export const startServer = (world: World, { lock, isPortShared, port, predecessor }: Share): RunningServer => {
+export const startServer = async (
+  world: World,
+  { lock, isPortShared, port, predecessor }: Share,
+): Promise<RunningServer> => {
   const { config, folder } = world
-  waitForLocksAtMost(folder.sqlite, world.sharing ? SHARED_BUSY_MS : BUSY_MS)
-  if (world.checkpointer) deferCheckpoints(folder.db)
-  const bindings = buildBindings(world)
-  prepareBootstrapToken(bindings, predecessor !== null)
+  await onWriter(folder.db, waitForOneLockAtMost, BUSY_MS)
+  const bindings = await buildBindings(world)
+  await prepareBootstrapToken(bindings, predecessor !== null)
   warnOfOpenDashboard(bindings)
   const work = prepareWork(world, bindings)
   const server = Bun.serve({
@@ -75,43 +73,46 @@ export const startServer = (world: World, { lock, isPortShared, port, predecesso
   bindings.server = server
   bindings.ledger.start()
   bindings.ops.loopLag.start()
-  work.start()
-  const stopWatching = watchOtherProcesses(world, bindings, work.follow)
+  await work.start()
+  const stopWatching = await watchOtherProcesses(world, bindings, work.follow)
   const handOver = async () => {
     bindings.lifecycle.handedOver = true
-    bindings.ledger.flush()
-    bindings.keyLeases.close()
-    bindings.pool.handOver()
+    await bindings.ledger.flush()
+    await bindings.keyLeases.close()
+    await bindings.pool.handOver()
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.endAll()
     await work.handOver()
   }
-  const takeOver = () => {
-    bindings.affinity.load(folder.db, bindings.lifecycle.startedAt - RECENT_MS)
-    announceAll(folder.db)
+  const takeOver = async () => {
+    await bindings.affinity.load(folder.db, bindings.lifecycle.startedAt - RECENT_MS)
+    await announceAll(folder.db)
   }
   const drain = async (deadlineSeconds = config.SHUTDOWN_DRAIN_SECONDS) => {
+    await leave(world, bindings)
     bindings.lifecycle.draining = true
+    const stopClosing = closeIdleConnections(server, bindings.clock)
     for (const socket of bindings.sockets) socket.drain()
     bindings.live.stop()
     bindings.replayer.stop()
     await finishTurns(bindings, deadlineSeconds * 1000)
     await waitForSockets(bindings)
+    await waitForAnswers(server, bindings.clock)
+    stopClosing()
     await server.stop(true)
-    stopWatching()
+    await stopWatching()
     bindings.ops.loopLag.stop()
     await work.stop()
     await bindings.proxyDeps.credentials.settled(REFRESH_GRACE_MS)
     world.dial.close()
-    waitForLocksAtMost(folder.sqlite, LAST_BUSY_MS)
-    bindings.pool.stop()
+    await onWriter(folder.db, waitForLocksAtMost, LAST_BUSY_MS)
+    await bindings.pool.stop()
     await bindings.captures.stop()
-    bindings.ledger.stop()
-    bindings.keyLeases.close()
-    bindings.views.stop()
-    bindings.reader.stop()
-    await world.checkpointer?.stop()
-    folder.close()
+    await bindings.ledger.stop()
+    await bindings.keyLeases.close()
+    await bindings.views.stop()
+    await bindings.reader.stop()
+    await folder.close()
     work.release()
     lock?.release()
   }
@@ -126,6 +127,17 @@ export const startServer = (world: World, { lock, isPortShared, port, predecesso
   }
 }
 
+/** Enough time for load balancers that check the health once a second to stop sending requests. */
+const LEAVE_MS = 3000
+
+/** Reports that it is not ready, so that other nodes get new requests. Requests that still arrive are served. */
+const leave = async ({ nodes, clock }: World, { lifecycle }: Pick<Bindings, 'lifecycle'>): Promise<void> => {
+  if (!nodes) return
+  lifecycle.leaving = true
+  if (!(await nodes.hasOthers())) return
+  await clock.sleep(LEAVE_MS)
+}
+
 /** Owners of conversations used this long before this process began may be newer than what it loaded. */
 const RECENT_MS = 120_000
 
@@ -134,32 +146,37 @@ const prepareWork = (world: World, bindings: Bindings) => {
   const { clock, log, random, folder } = world
   const onError = (job: string, err: unknown) => log.warn('a job failed', { job, err })
   const upkeep = new Schedule({ clock, random, onError })
-  const jobs = new Schedule({ clock, random, onError })
   scheduleUpkeep(upkeep, bindings)
-  scheduleJobs(jobs, bindings, {
-    startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
-    ping: ({ includePaused, ...wanted }, signal) =>
-      pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
-  })
   const { signIns } = bindings
   signIns.suspend()
-  const lead = () => {
+  let endJobs = async () => {}
+  const lead = async () => {
+    const jobs = new Schedule({ clock, random, onError })
+    const unfollow = scheduleJobs(jobs, bindings, {
+      startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
+      ping: ({ includePaused, ...wanted }, signal) =>
+        pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
+    })
+    endJobs = async () => {
+      unfollow()
+      await jobs.stop()
+    }
     jobs.start()
-    signIns.resume()
+    await signIns.resume()
   }
-  const leader = new Leader({ dir: folder.dir, clock, log, lead })
   const stopJobs = async () => {
     await signIns.stop()
-    await jobs.stop()
+    await endJobs()
   }
+  const leader = new Leader({ locks: folder.locks, clock, log, lead, resign: stopJobs })
   return {
-    start: () => {
+    start: async () => {
       upkeep.start()
-      leader.start()
+      await leader.start()
     },
     /** Another process may have begun or ended a sign-in. */
-    follow: () => {
-      if (leader.isLeading) signIns.follow()
+    follow: async () => {
+      if (leader.isLeading) await signIns.follow()
     },
     handOver: async () => {
       await stopJobs()
@@ -203,6 +220,17 @@ const finishTurns = async ({ turns, clock }: Pick<Bindings, 'turns' | 'clock'>, 
   if (turns.size === 0) return
   for (const turn of turns) turn.abort(new AppError('draining', { retryAfterSeconds: 5 }))
   await clock.sleep(SOCKET_CLOSE_MS)
+}
+
+/**
+ * Time to answer requests that wait for a commit. Otherwise their changes would be stored, but the client would get an
+ * error.
+ */
+const ANSWER_MS = BUSY_MS + 500
+
+const waitForAnswers = async (server: Bun.Server<unknown>, clock: Clock): Promise<void> => {
+  const deadline = clock.monotonic() + ANSWER_MS
+  while (server.pendingRequests > 0 && clock.monotonic() < deadline) await clock.sleep(DRAIN_BEAT_MS)
 }
 
 /** Waits for sockets, which close after an answer of the client. */

@@ -227,7 +227,7 @@ class Supervisor {
       this.#listening ??= message.listening
       this.#listeners.push(worker)
     }
-    if (message.kind === 'owner') for (const other of this.#serving) if (other !== worker) other.send(message)
+    if (message.kind === 'affinity') for (const other of this.#serving) if (other !== worker) other.send(message)
   }
 
   /** New connections go to the processes that serve them. */

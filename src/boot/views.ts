@@ -4,7 +4,7 @@ import type { Connection } from '../proxy/exchange/upstream-session.ts'
 import type { Pool } from '../proxy/pool/pool.ts'
 import type { Bindings } from './bindings.ts'
 
-/** Writes the ledger before reloading keys, whose rows lack its pending counts. If that fails, memory is right. */
+/** The ledger is written before keys are read, because their rows lack its pending counts. If that fails, memory is right. */
 export const getViews = (bindings: Omit<Bindings, 'views'>) => {
   const {
     settings,
@@ -20,37 +20,44 @@ export const getViews = (bindings: Omit<Bindings, 'views'>) => {
     sockets,
     responses,
     egress,
+    alerts,
   } = bindings
-  const hasWrittenLedger = () => {
-    ledger.flush()
-    return ledger.healthy
-  }
+  const reloadKeys = () =>
+    ledger.readWritten(() => {
+      const reload = keys.preparedReload()
+      return async () => {
+        await reload()
+        return true
+      }
+    })
   const views: MemoryView[] = [
     {
       name: 'settings',
       topics: ['settings'],
-      reload: () => {
-        settings.reload()
+      reload: async () => {
+        await settings.reload()
         responses.sweep()
       },
     },
     {
       name: 'keys',
       topics: ['keys'],
-      canReload: hasWrittenLedger,
-      reload: () => {
-        keys.reload()
-        keyLeases.giveBack('excess')
+      reload: async () => {
+        if (!(await reloadKeys())) return false
+        await keyLeases.giveBack('excess')
         responses.keepOnly(keys.ids)
+        return true
       },
     },
+    { name: 'shares', topics: ['people'], reload: () => bindings.shares.reload() },
     { name: 'leases', topics: ['leases'], reload: () => keyLeases.giveBack() },
+    { name: 'alerts', topics: ['alerts'], reload: () => alerts.reload() },
     { name: 'firewall', topics: ['firewall'], reload: () => firewall.reload() },
     {
       name: 'egress',
       topics: ['egress', 'settings'],
-      reload: () => {
-        egress.reload()
+      reload: async () => {
+        await egress.reload()
         proxyDeps.upstream.dial.keepRoutes(egress.keys())
       },
     },
@@ -58,8 +65,8 @@ export const getViews = (bindings: Omit<Bindings, 'views'>) => {
     {
       name: 'sources',
       topics: ['sources'],
-      reload: () => {
-        sources.reload()
+      reload: async () => {
+        await sources.reload()
         catalog.forgetListings()
       },
     },
@@ -68,13 +75,13 @@ export const getViews = (bindings: Omit<Bindings, 'views'>) => {
     {
       name: 'sockets',
       topics: ['accounts', 'egress', 'settings'],
-      reload: () => {
+      reload: async () => {
         const isFit = ({ accountId, route }: Connection) =>
           pool.isInUse(accountId) && egress.of(pool.get(accountId)?.egressPoolId ?? null) === route
         for (const { upstream } of sockets) upstream.keepOnly(isFit)
       },
     },
-    { name: 'affinity', topics: ['accounts', 'affinity'], reload: () => affinity.keepOnly(getIds(pool)) },
+    { name: 'affinity', topics: ['accounts', 'affinity'], reload: async () => affinity.keepOnly(getIds(pool)) },
   ]
   return views
 }

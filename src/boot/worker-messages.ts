@@ -1,5 +1,5 @@
 /** What the supervisor and its server processes tell each other. */
-import type { AffinityRow } from '../proxy/pool/affinity.ts'
+import type { AffinityChange } from '../proxy/pool/affinity.ts'
 
 /** Where the first server process of this supervisor listens. */
 export interface Listening {
@@ -29,7 +29,7 @@ export type ToWorker =
   | { kind: 'hand-over' }
   /** The earlier process has given up the jobs and written its log. */
   | { kind: 'take-over' }
-  | { kind: 'owner'; row: AffinityRow }
+  | { kind: 'affinity'; change: AffinityChange }
 
 export type FromWorker =
   | { kind: 'hello' }
@@ -37,14 +37,14 @@ export type FromWorker =
   /** It did not start; the sentence is on stderr, too. */
   | { kind: 'failed'; message: string }
   | { kind: 'handed-over'; requests: number }
-  /** For the processes that serve new connections: a conversation or file got an owner. */
-  | { kind: 'owner'; row: AffinityRow }
+  /** For the processes that serve new connections. */
+  | { kind: 'affinity'; change: AffinityChange }
 
 /** The worker's end. */
 export interface Link {
   send(message: FromWorker): void
   /** Passes later messages to `listener`, which replaces the previous listener. */
-  listen(listener: (message: ToWorker) => void): void
+  listen(listener: (message: ToWorker) => unknown): void
   /** Called when the supervisor is gone. Before `onLost` is called, the process exits then. */
   onLost(fn: () => void): void
 }
@@ -55,7 +55,7 @@ export const WORKER_FLAG = '--worker'
 /** Null when this process was not started by a supervisor. */
 export const openLink = (): Link | null => {
   if (!process.send || !process.argv.includes(WORKER_FLAG)) return null
-  let listener: ((message: ToWorker) => void) | null = null
+  let listener: ((message: ToWorker) => unknown) | null = null
   // The runtime resets ignored signals in child processes (Bun 1.4.5), so under nohup only the supervisor ignores this
   // one. When a terminal is closed, the supervisor sends SIGTERM.
   process.on('SIGHUP', () => {})

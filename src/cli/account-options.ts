@@ -43,8 +43,8 @@ export const routingFrom = (options: RoutingOptions): AccountEdit => {
 }
 
 /** Throws `not_found`, and `UsageError` for several matches. */
-export const ownerFrom = (db: Db, { owner }: RoutingOptions): AccountEdit =>
-  owner === undefined ? {} : { ownerUserId: owner === 'none' ? null : findOne(USER, USER.all(db), owner).id }
+export const ownerFrom = async (db: Db, { owner }: RoutingOptions): Promise<AccountEdit> =>
+  owner === undefined ? {} : { ownerUserId: owner === 'none' ? null : findOne(USER, await USER.all(db), owner).id }
 
 const PERCENT = 'a percentage from 1 to 100, or none'
 

@@ -17,30 +17,26 @@ import { type CliIo, cliActor, getConfig, type Run, withNewFolder } from './comm
 
 export const addAccount: Run = (io) =>
   withNewFolder(io, async ({ db, sealer }) => {
-    const route = new EgressRoutes({
-      db,
-      sealer,
-      clock: systemClock,
-      log: SILENT,
-      settings: () => readSettings(db).values,
-    }).of(null)
+    const { values: settings } = await readSettings(db)
+    const routes = await EgressRoutes.open({ db, sealer, clock: systemClock, log: SILENT, settings: () => settings })
+    const route = routes.of(null)
     if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
     const oauth: OAuthCall = { ...getOauth(io), route }
     const device = await requestDeviceCode(oauth, systemClock.now())
     io.stdout(instructions(device, verificationUrl(oauth.authBaseUrl)))
     const account = await signedInAccount(oauth, await getGrant(oauth, device))
-    const known = new Set(listAccounts(db).map(({ id }) => id))
+    const known = new Set((await listAccounts(db)).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor(), event: 'account_signed_in' as const }
-    const { id, email, planType, status } = commit(db, (tx) => importAccount(tx, account, doing))
+    const { id, email, planType, status } = await commit(db, (tx) => importAccount(tx, account, doing))
     io.stdout(`${known.has(id) ? 'Signed in again to' : 'Added'} ${email} (${planType}).\n`)
     if (status === 'paused') io.stdout('It is still paused. To use it: sluice accounts resume\n')
     return 0
   })
 
 /** The command says itself what went wrong. */
-const SILENT = createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} })
+export const SILENT = createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} })
 
-const getOauth = (io: CliIo): OAuthContext => {
+export const getOauth = (io: CliIo): OAuthContext => {
   const config = getConfig(io)
   const dial = createDial(config.raw, io.fetch, {
     trustsSocketEnvironment: config.UPSTREAM_WEBSOCKET_TRUST_ENV,

@@ -32,19 +32,19 @@ export const editOne: Run<EditOptions> = (io, [wanted = ''], options) => {
   const change = { ...rule, ...routingFrom(options) }
   if (windowStart === null && options.owner === undefined && Object.keys(change).length === 0)
     throw new UsageError('Nothing to change. Give at least one option, such as --reset-policy.')
-  return withFolder(io, ({ db }) => {
-    const all = listAccounts(db)
+  return withFolder(io, async ({ db }) => {
+    const all = await listAccounts(db)
     const account = findOne(ACCOUNT, all, wanted)
     const actor = cliActor()
     if (windowStart) {
-      const usage = getUsage(db).get(account.id) ?? null
+      const usage = (await getUsage(db)).get(account.id) ?? null
       // Only the server knows when foreground requests used the account.
       const refusal = windowStartRefusal({ ...account, usage, lastForegroundAt: 0 }, all, actor.at)
       if (refusal !== null) throw new AppError('window_start_refused', { message: refusal })
     }
-    commit(db, (tx) => {
-      editAccount(tx, account.id, { ...change, ...ownerFrom(tx, options) }, actor)
-      if (windowStart !== null) enableWindowStart(tx, account.id, windowStart, actor)
+    await commit(db, async (tx) => {
+      await editAccount(tx, account.id, { ...change, ...(await ownerFrom(tx, options)) }, actor)
+      if (windowStart !== null) await enableWindowStart(tx, account.id, windowStart, actor)
     })
     io.stdout(`Changed ${displayName(account)}.\n`)
     return 0

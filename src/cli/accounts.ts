@@ -38,10 +38,10 @@ export const importFiles: Run = async (io, names, { json }) => {
   const { files, failures: unreadable } = await readFiles(names)
   const { accounts, failures: malformed } = readAuthFiles(files)
   const failures = [...unreadable, ...malformed]
-  return withNewFolder(io, ({ db, sealer }) => {
-    const known = new Set(listAccounts(db).map(({ id }) => id))
+  return withNewFolder(io, async ({ db, sealer }) => {
+    const known = new Set((await listAccounts(db)).map(({ id }) => id))
     const doing = { sealer, random: systemRandom, actor: cliActor() }
-    const rows = mergeByAccount(commit(db, (tx) => importAccounts(tx, accounts, doing)))
+    const rows = mergeByAccount(await commit(db, (tx) => importAccounts(tx, accounts, doing)))
     if (json) printJson(io, { accounts: rows.map(importedFacts), failures })
     else for (const row of rows) io.stdout(getOutcome(row, known.has(row.id)))
     for (const { message } of failures) io.stderr(`sluice: ${message}\n`)
@@ -76,9 +76,9 @@ const readFiles = async (names: readonly string[]): Promise<OpenedFiles> => {
 }
 
 export const listOfAccounts = listing({
-  all: (db) => {
-    const usage = getUsage(db)
-    return listAccounts(db).map((row) => facts(row, usage.get(row.id) ?? null))
+  all: async (db) => {
+    const usage = await getUsage(db)
+    return (await listAccounts(db)).map((row) => facts(row, usage.get(row.id) ?? null))
   },
   getName: (account) => account.displayName,
   headings: ['ACCOUNT', 'PLAN', 'STATUS', 'UNTIL', '5H', 'WEEK', 'MONTH', 'ID'],
@@ -129,10 +129,10 @@ export const ACCOUNT = {
 }
 
 /** A command that changes one account in one commit. */
-const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => unknown): Run =>
-  commandForOne(ACCOUNT, (db, account) => {
-    const name = accountNames(db, { hidesAccounts: false }).get(account.id) ?? displayName(account)
-    commit(db, (tx) => void apply(tx, account.id, cliActor()))
+const change = (verb: string, apply: (tx: Tx, id: string, actor: Actor) => Promise<unknown>): Run =>
+  commandForOne(ACCOUNT, async (db, account) => {
+    const name = (await accountNames(db, { hidesAccounts: false })).get(account.id) ?? displayName(account)
+    await commit(db, async (tx) => void (await apply(tx, account.id, cliActor())))
     return `${verb} ${name}.`
   })
 

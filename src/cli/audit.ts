@@ -1,12 +1,12 @@
 /** `sluice audit verify`: checks that the audit log is complete and unchanged, or names the first row that is not. */
+import { atOneMoment } from '../../db/commit.ts'
 import { type AuditVerdict, verifyAuditLog } from '../model/audit/audit-verify.ts'
 import { printJson, type Run, withFolder } from './command.ts'
 
 /** Exit code 1 when verification fails. */
 export const verifyAudit: Run = (io, _args, { json }) =>
-  withFolder(io, ({ db, sqlite }) => {
-    // One snapshot: a running server may write and purge at the same time.
-    const verdict = sqlite.transaction(() => verifyAuditLog(db))()
+  withFolder(io, async ({ db }) => {
+    const verdict = await atOneMoment(db, verifyAuditLog) // a running server may write and purge at the same time
     if (json) printJson(io, verdict)
     else io.stdout(`${sentence(verdict)}\n`)
     return verdict.isWhole ? 0 : 1

@@ -17,13 +17,14 @@ interface BackupOptions {
 
 /** Works while the server runs. Does not migrate, because the running server may be a different release. */
 export const makeBackupFile: Run<BackupOptions> = async (io, _args, { out, withKey, json }) => {
-  const { dir, databasePath, keyPath } = getFolderPaths(getConfig(io))
+  const { dir, databasePath, databaseUrl, keyPath } = getFolderPaths(getConfig(io))
+  const now = systemClock.now()
   if (withKey && !existsSync(keyPath)) throw new BackupError(`There is no encryption key at ${keyPath}.`)
   yieldToTurns()
-  if (out === undefined && existsSync(databasePath)) await makeBackupFolder(dir)
-  const made = makeBackup({
-    source: databasePath,
-    target: out === undefined ? backupPath(dir, systemClock.now(), 'manual') : resolve(out),
+  if (out === undefined && (databaseUrl !== null || existsSync(databasePath))) await makeBackupFolder(dir)
+  const made = await makeBackup({
+    source: databaseUrl === null ? databasePath : { url: databaseUrl, now },
+    target: out === undefined ? backupPath(dir, now, 'manual') : resolve(out),
     keyFile: withKey ? keyPath : null,
   })
   if (json) printJson(io, made)
@@ -39,9 +40,12 @@ const keyBeside = (keyFile: string): string =>
   `The encryption key is next to it: ${keyFile}. Anyone with both files can use every account.\n`
 
 /** Exit code 1 when it cannot be restored. A broken audit log is reported but allowed. */
-export const verifyBackupFile: Run = (io, [name = ''], { json }) => {
+export const verifyBackupFile: Run = async (io, [name = ''], { json }) => {
   const file = resolve(name)
-  const verdict = verifyBackup(file, existsSync(toKey(file)) ? toKey(file) : getFolderPaths(getConfig(io)).keyPath)
+  const verdict = await verifyBackup(
+    file,
+    existsSync(toKey(file)) ? toKey(file) : getFolderPaths(getConfig(io)).keyPath,
+  )
   if (json) printJson(io, { ...verdict, isRestorable: isRestorable(verdict) })
   else io.stdout(`${sentences(verdict).join('\n')}\n`)
   return isRestorable(verdict) ? 0 : 1

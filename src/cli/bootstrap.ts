@@ -9,15 +9,15 @@ import { cliActor, getConfig, type Run, withFolder, withNewFolder } from './comm
 
 /** Only the token's hash is stored, so without `--rotate` this only tells whether there is one. */
 export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
-  (rotate ? withNewFolder : withFolder)(io, ({ db }) => {
+  (rotate ? withNewFolder : withFolder)(io, async ({ db }) => {
     const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_BOOTSTRAP_TOKEN: given } = getConfig(io)
     if (!rotate) {
-      io.stdout(`${tokenState(db, mode)}\n`)
+      io.stdout(`${await tokenState(db, mode)}\n`)
       return 0
     }
-    if (hasPasswordAccount(db)) throw new AppError('password_already_configured', { message: ALREADY_SET })
+    if (await hasPasswordAccount(db)) throw new AppError('password_already_configured', { message: ALREADY_SET })
     if (mode !== 'standard') throw new AppError('bootstrap_unavailable', { message: notUsedIn(mode) })
-    io.stdout(`${commit(db, (tx) => rotateBootstrapToken(tx, { random: systemRandom, actor: cliActor() }))}\n`)
+    io.stdout(`${await commit(db, (tx) => rotateBootstrapToken(tx, { random: systemRandom, actor: cliActor() }))}\n`)
     io.stderr(
       'Open /setup in the dashboard and enter it to set the first password. It works once. You cannot see it again.\n',
     )
@@ -25,10 +25,10 @@ export const bootstrapToken: Run<{ rotate?: true }> = (io, _args, { rotate }) =>
     return 0
   })
 
-const tokenState = (db: Db, mode: Config['DASHBOARD_AUTH_MODE']): string => {
-  if (hasPasswordAccount(db)) return NOT_NEEDED
+const tokenState = async (db: Db, mode: Config['DASHBOARD_AUTH_MODE']): Promise<string> => {
+  if (await hasPasswordAccount(db)) return NOT_NEEDED
   if (mode !== 'standard') return notUsedIn(mode)
-  return hasBootstrapToken(db) ? EXISTS : MISSING
+  return (await hasBootstrapToken(db)) ? EXISTS : MISSING
 }
 
 const ALREADY_SET = 'A password is already set. Use "sluice user reset-password" to change it.'

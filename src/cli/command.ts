@@ -39,8 +39,8 @@ export class UsageError extends Error {
 /** Opens the folder while `run` runs; a running server notices writes within two seconds. Throws without a database. */
 export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = getConfig(io)
-  const { dir, databasePath } = getFolderPaths(config)
-  if (existsSync(databasePath)) return opened(io, config, run)
+  const { dir, databasePath, databaseUrl } = getFolderPaths(config)
+  if (databaseUrl !== null || existsSync(databasePath)) return opened(io, config, run)
   throw new FolderError(
     `There is no database in ${dir} yet. To create one, start the server: ${getUserCommand()} serve\n` +
       'If your data is in another folder, set SLUICE_DATA_DIR.',
@@ -50,8 +50,8 @@ export const withFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Prom
 /** `withFolder` for commands that can be the first: creates the database if missing. */
 export const withNewFolder = async <T>(io: CliIo, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   const config = getConfig(io)
-  const { databasePath } = getFolderPaths(config)
-  const isNew = !existsSync(databasePath)
+  const { databasePath, databaseUrl } = getFolderPaths(config)
+  const isNew = databaseUrl === null && !existsSync(databasePath)
   return opened(io, config, (folder) => {
     // The server may have SLUICE_DATA_DIR set and this shell not: then this is another database.
     if (isNew)
@@ -62,13 +62,13 @@ export const withNewFolder = async <T>(io: CliIo, run: (folder: Folder) => T | P
 
 const opened = async <T>(io: CliIo, config: Config, run: (folder: Folder) => T | Promise<T>): Promise<T> => {
   for (const conflict of config.conflicts) io.stderr(`${conflict}\n`)
-  const folder = openFolder(config, { clock: systemClock, random: systemRandom })
+  const folder = await openFolder(config, { clock: systemClock, random: systemRandom })
   try {
     return await run(folder)
   } catch (err) {
     throw asFolderError(err, folder.databasePath)
   } finally {
-    folder.close()
+    await folder.close()
   }
 }
 

@@ -10,6 +10,11 @@ const POLICY: readonly OptionSpec[] = [
   },
   { flags: '--account-tag <tag>', text: 'allow only accounts with this tag (repeatable)', isList: true },
   { flags: '--prohibit-fast-mode <rule>', text: 'off, strip, refuse, or default for the setting' },
+  {
+    flags: '--claude-model <choice>',
+    text: 'SIZE=MODEL[:EFFORT], such as opus=gpt-5.5:high (repeatable, replaces all), or default for the setting',
+    isList: true,
+  },
   { flags: '--expires <time>', text: '2027-01-31, 2027-01-31T18:00:00Z or never' },
   { flags: '--traffic <class>', text: 'foreground, or opportunistic: only quota that other keys leave over' },
 ]
@@ -54,7 +59,7 @@ export const KEY_COMMANDS: CommandSpec = {
     {
       usage: 'edit <key>',
       summary: 'change what a key may do',
-      details: `${WHICH} --model, --limit and --account-tag replace the previous values.`,
+      details: `${WHICH} --model, --limit, --account-tag and --claude-model replace the previous values.`,
       options: [
         { flags: '--name <name>', text: 'a new name' },
         ...POLICY,

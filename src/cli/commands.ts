@@ -1,6 +1,7 @@
 /** Declares all commands: arguments, options, help and examples. Help, completion and parsing use this table. */
 import { type CommandSpec, JSON_OPTION } from './command-spec.ts'
 import { KEY_COMMANDS } from './commands-keys.ts'
+import { MOVE_COMMANDS } from './commands-move.ts'
 
 /** `sluice serve` itself is handled by `run.ts`. */
 const helpOnly = async () => () => 0
@@ -67,6 +68,29 @@ const SERVER: readonly CommandSpec[] = [
     ],
     examples: ['sluice replay', 'sluice replay --days 14 --json'],
     run: async () => (await import('./replay.ts')).replay,
+  },
+  {
+    usage: 'alerts',
+    summary: 'show what needs attention now; also channels, test',
+    options: [JSON_OPTION],
+    examples: ['sluice alerts', 'sluice alerts --json'],
+    run: async () => (await import('./alerts.ts')).listAlerts,
+    commands: [
+      {
+        usage: 'channels',
+        summary: 'list alert channels',
+        options: [JSON_OPTION],
+        examples: ['sluice alerts channels', 'sluice alerts channels --json'],
+        run: async () => (await import('./alerts.ts')).listAllChannels,
+      },
+      {
+        usage: 'test [channel]',
+        summary: 'send a test to one alert channel, or to all',
+        details: 'CHANNEL is a name or an id. Exits with 1 if a test could not be sent.',
+        examples: ['sluice alerts test', 'sluice alerts test Phone'],
+        run: async () => (await import('./alerts.ts')).testAlerts,
+      },
+    ],
   },
   {
     usage: 'doctor',
@@ -283,6 +307,28 @@ const MAINTENANCE: readonly CommandSpec[] = [
     run: async () => (await import('./restore.ts')).restore,
   },
   {
+    usage: 'database',
+    summary: 'move the database to PostgreSQL or back: copy',
+    commands: [
+      {
+        usage: 'copy',
+        summary: 'copy all data between a data folder and PostgreSQL; stop the server first',
+        details:
+          'FROM and TO are a data folder or database file, and postgres://USER:PASSWORD@HOST/DATABASE. The target must be new or empty. If the copy fails, it is left empty.',
+        options: [
+          { flags: '--from <place>', text: 'what to copy' },
+          { flags: '--to <place>', text: 'where to copy it' },
+          JSON_OPTION,
+        ],
+        examples: [
+          'sluice database copy --from /srv/data --to postgres://sluice@db.example.com/sluice',
+          'sluice database copy --to /srv/data --from postgres://sluice@db.example.com/sluice',
+        ],
+        run: async () => (await import('./database.ts')).copy,
+      },
+    ],
+  },
+  {
     usage: 'service',
     summary: 'service files for systemd and launchd: print',
     commands: [
@@ -315,7 +361,7 @@ const MAINTENANCE: readonly CommandSpec[] = [
 /** By the help's headings. */
 export const COMMANDS: Readonly<Record<string, readonly CommandSpec[]>> = {
   'Server:': SERVER,
-  'Accounts and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS],
+  'Accounts and clients:': [ACCOUNTS, KEY_COMMANDS, SETTINGS, ...MOVE_COMMANDS],
   'Users:': [USERS],
   'Maintenance:': MAINTENANCE,
 }

@@ -6,9 +6,12 @@ import { createLog } from '../lib/log.ts'
 import { systemRandom } from '../lib/random.ts'
 import { accountNames } from '../model/accounts/account-names.ts'
 import { Catalog } from '../model/catalog/catalog.ts'
+import { listPools } from '../model/egress/endpoints.ts'
+import type { EgressReason } from '../model/egress/route.ts'
 import { getUnroutedReason } from '../model/egress/unrouted.ts'
 import { KeyRing } from '../model/keys/key-ring.ts'
 import { type CandidateView, type Explanation, explain } from '../model/log/explain.ts'
+import { ASSUMED_RATES } from '../model/log/request-units.ts'
 import { Pool } from '../proxy/pool/pool.ts'
 import type { Settings } from '../settings/schema.ts'
 import { readSettings } from '../settings/store.ts'
@@ -25,14 +28,14 @@ interface ExplainOptions {
 
 /** Exit code 1 when no account would be used. */
 export const explainChoice: Run<ExplainOptions> = (io, _args, { model = null, key, json }) =>
-  withFolder(io, ({ db }) => {
-    const settings = readSettings(db).values
-    const stored = key === undefined ? null : findOne(KEY, KEY.all(db), key)
-    const explanation = explain(storedPool(db, settings), {
+  withFolder(io, async ({ db }) => {
+    const settings = (await readSettings(db)).values
+    const stored = key === undefined ? null : findOne(KEY, await KEY.all(db), key)
+    const explanation = explain(await storedPool(db, settings), {
       model,
-      key: stored && new KeyRing(db).byHash(stored.keyHash),
+      key: stored && (await KeyRing.open(db)).byHash(stored.keyHash),
       settings,
-      names: accountNames(db, { hidesAccounts: false }),
+      names: await accountNames(db, { hidesAccounts: false }),
       now: systemClock.now(),
     })
     if (json) printJson(io, explanation)
@@ -45,9 +48,11 @@ const NOTE =
   'This uses only the database. The routing simulator in the dashboard also knows running requests and short cool-downs.\n'
 
 /** The pool from the database. It only explains and never writes. */
-const storedPool = (db: Db, settings: Settings): Pool => {
-  const catalog = new Catalog(db)
-  return new Pool({
+const storedPool = async (db: Db, settings: Settings): Promise<Pool> => {
+  const catalog = await Catalog.open(db)
+  const unrouted = new Map<string | null, EgressReason | null>([[null, await getUnroutedReason(db, null)]])
+  for (const { id } of await listPools(db)) unrouted.set(id, await getUnroutedReason(db, id))
+  return Pool.open({
     db,
     clock: systemClock,
     log: createLog({ level: 'error', format: 'text', now: systemClock.now, write: () => {} }),
@@ -56,9 +61,10 @@ const storedPool = (db: Db, settings: Settings): Pool => {
     getModels: (id) => catalog.getModels(id),
     saveUsage: () => {},
     whyNoRoute: (poolId) => {
-      const reason = getUnroutedReason(db, poolId)
+      const reason = unrouted.get(poolId) ?? null
       return reason && { reason, until: null }
     },
+    rates: () => ASSUMED_RATES, // only moves have prices
   })
 }
 

@@ -8,7 +8,7 @@ export interface Kind<T> {
   what: string
   /** The command that lists them: "accounts list". */
   listedBy: string
-  all: (db: Db) => readonly T[]
+  all: (db: Db) => Promise<readonly T[]>
   getNames: (item: T) => (string | null)[]
 }
 
@@ -17,7 +17,7 @@ export const commandForOne =
   <T extends { id: string }>(kind: Kind<T>, run: (db: Db, found: T, io: CliIo) => string | Promise<string>): Run =>
   (io, [wanted = '']) =>
     withFolder(io, async ({ db }) => {
-      io.stdout(`${await run(db, findOne(kind, kind.all(db), wanted), io)}\n`)
+      io.stdout(`${await run(db, findOne(kind, await kind.all(db), wanted), io)}\n`)
       return 0
     })
 

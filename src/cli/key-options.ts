@@ -1,8 +1,9 @@
 /** Options of `keys create` and `keys edit`, validated and converted for the model. */
 import { z } from 'zod'
-import { LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
+import { CLAUDE_SIZES, LIMIT_TYPES, LIMIT_WINDOWS } from '../../db/schema/keys.ts'
 import { systemClock } from '../lib/clock.ts'
 import { iso } from '../lib/iso.ts'
+import { EFFORTS } from '../model/catalog/efforts.ts'
 import { UsageError } from './command.ts'
 
 export interface KeyOptions {
@@ -13,6 +14,7 @@ export interface KeyOptions {
   traffic?: string
   accountTag?: readonly string[]
   prohibitFastMode?: string
+  claudeModel?: readonly string[]
 }
 
 /** The fields of a key that were given. Throws `UsageError`. */
@@ -26,6 +28,7 @@ export const getFields = ({ name, model, limit, expires, traffic, ...more }: Key
   ...(more.prohibitFastMode !== undefined && {
     prohibitFastMode: more.prohibitFastMode === 'default' ? null : more.prohibitFastMode,
   }),
+  ...(more.claudeModel !== undefined && { claudeModels: parseClaudeModels(more.claudeModel) }),
 })
 
 /** `input` parsed with `schema`. Throws a `UsageError` naming the option. */
@@ -45,6 +48,7 @@ const OPTIONS: Readonly<Record<string, string>> = {
   trafficClass: '--traffic',
   assignedTags: '--account-tag',
   prohibitFastMode: '--prohibit-fast-mode',
+  claudeModels: '--claude-model',
 }
 
 const inWords = (issue: z.core.$ZodIssue): string => {
@@ -76,6 +80,21 @@ const parseLimit = (text: string) => {
   if (maxValue < 1) throw new UsageError(`--limit ${text} allows nothing: MAX must be above 0.`)
   return { limitType, limitWindow, maxValue, modelFilter: model.join(':') }
 }
+
+/** `opus=gpt-5.5`, `sonnet=gpt-5.4:high`, or `default` alone. In `haiku=qwen3:8b` the model is `qwen3:8b`, because `8b` is not an effort. */
+const parseClaudeModels = (choices: readonly string[]) => {
+  if (choices.length === 1 && choices[0] === 'default') return null
+  return Object.fromEntries(
+    choices.map((choice) => {
+      const [, size = '', model, effort = null] = CLAUDE_MODEL.exec(choice) ?? []
+      if (model === undefined || !isOneOf(CLAUDE_SIZES, size))
+        throw new UsageError(`--claude-model ${choice} is not SIZE=MODEL[:EFFORT]. Sizes: ${CLAUDE_SIZES.join(', ')}.`)
+      return [size, { model, effort }]
+    }),
+  )
+}
+
+const CLAUDE_MODEL = new RegExp(`^(\\w+)=(.+?)(?::(${EFFORTS.join('|')}))?$`)
 
 const isOneOf = (values: readonly string[], text: string): boolean => values.includes(text)
 

@@ -19,9 +19,9 @@ const TIMEOUT_MS = 60_000
 /** Only a key's hash is stored, so the key itself must be given. Exit code 1 when the request fails. */
 export const testKey: Run<{ model?: string; json?: true }> = (io, [wanted], { model, json }) =>
   withFolder(io, async ({ db }) => {
-    const named = wanted === undefined ? null : findOne(KEY, KEY.all(db), wanted)
+    const named = wanted === undefined ? null : findOne(KEY, await KEY.all(db), wanted)
     const key = (await readSecret(io, 'API key: ')).trim()
-    const row = storedKey(db, key, named)
+    const row = await storedKey(db, key, named)
     const result = await send(io, db, { row, key, model: model ?? row.enforcedModel ?? (await firstModel(io, key)) })
     if (json) printJson(io, { keyId: row.id, keyName: row.name, ...result })
     else if (result.error === null) io.stdout(`${success(row, result)}\n`)
@@ -29,10 +29,10 @@ export const testKey: Run<{ model?: string; json?: true }> = (io, [wanted], { mo
     return result.error === null ? 0 : 1
   })
 
-const storedKey = (db: Db, key: string, named: StoredKey | null): StoredKey => {
+const storedKey = async (db: Db, key: string, named: StoredKey | null): Promise<StoredKey> => {
   if (key === '') throw new AppError('validation_error', { message: 'No key was given. Paste it, or pipe it in.' })
   const hash = hashKey(key)
-  const row = listKeys(db, 'all').find(({ keyHash }) => keyHash === hash)
+  const row = (await listKeys(db, 'all')).find(({ keyHash }) => keyHash === hash)
   if (!row)
     throw new AppError('not_found', { message: 'There is no such key here. It may have been regenerated or deleted.' })
   if (named !== null && named.id !== row.id)
@@ -58,7 +58,7 @@ interface Sent {
 const send = async (io: CliIo, db: Db, { row, key, model }: Sent) => {
   const requestId = systemRandom.id('test')
   const startedAt = systemClock.now()
-  commit(db, (tx) => append(tx, cliActor(), 'api_key_tested', { target: row.id, details: { name: row.name } }))
+  await commit(db, (tx) => append(tx, cliActor(), 'api_key_tested', { target: row.id, details: { name: row.name } }))
   const { status, text } = await ask(io, {
     path: '/v1/responses',
     json: { model, input: 'Reply with the single word: ok' },
@@ -69,7 +69,7 @@ const send = async (io: CliIo, db: Db, { row, key, model }: Sent) => {
   return {
     model,
     requestId,
-    account: turn?.accountId ? (accountNames(db, { hidesAccounts: false }).get(turn.accountId) ?? null) : null,
+    account: turn?.accountId ? ((await accountNames(db, { hidesAccounts: false })).get(turn.accountId) ?? null) : null,
     totalMs: Math.round(turn?.totalMs ?? systemClock.now() - startedAt),
     outputTokens: turn?.outputTokens ?? null,
     error,
@@ -102,7 +102,7 @@ const logged = async (
   { keyId, requestId, startedAt }: { keyId: string; requestId: string; startedAt: number },
 ) => {
   for (let tries = 0; tries < LOG_TRIES; tries++) {
-    const turn = keyTurn(db, keyId, requestId, startedAt)
+    const turn = await keyTurn(db, keyId, requestId, startedAt)
     if (turn) return turn
     await systemClock.sleep(LOG_PAUSE_MS)
   }

@@ -30,11 +30,11 @@ interface Json {
 export const create: Run<KeyOptions & Json> = (io, _args, { json, ...options }) => {
   if (options.name === undefined) throw new UsageError('Give the key a name: --name laptop')
   const input = checked(NewKey, getFields(options))
-  return withNewFolder(io, ({ db }) => {
-    const issued = commit(db, (tx) => createKey(tx, input, doing()))
+  return withNewFolder(io, async ({ db }) => {
+    const issued = await commit(db, (tx) => createKey(tx, input, doing()))
     show(io, issued, { json, sentence: `Created the key "${issued.row.name}".` })
-    warnOfModels(io, db, input.allowedModels ?? [])
-    if (!readSettings(db).values.apiKeyAuthEnabled) io.stderr(KEYS_OPTIONAL)
+    await warnOfModels(io, db, input.allowedModels ?? [])
+    if (!(await readSettings(db)).values.apiKeyAuthEnabled) io.stderr(KEYS_OPTIONAL)
     return 0
   })
 }
@@ -55,9 +55,9 @@ const KEYS_OPTIONAL =
 const MAX_NAMED = 12
 
 /** Warns only when accounts have reported their models; before that any name may be valid. */
-const warnOfModels = (io: CliIo, db: Db, models: readonly string[]): void => {
-  const catalog = new Catalog(db)
-  const listed = new Set(listAccounts(db).flatMap(({ id }) => [...(catalog.getModels(id) ?? [])]))
+const warnOfModels = async (io: CliIo, db: Db, models: readonly string[]): Promise<void> => {
+  const catalog = await Catalog.open(db)
+  const listed = new Set((await listAccounts(db)).flatMap(({ id }) => [...(catalog.getModels(id) ?? [])]))
   const unlisted = models.filter((model) => !listed.has(model))
   if (listed.size === 0 || unlisted.length === 0) return
   const known = [...listed].toSorted(byName)
@@ -77,9 +77,9 @@ const STATES: Record<KeyState, string> = {
 }
 
 export const list = listing({
-  all: (db) => {
+  all: async (db) => {
     const now = systemClock.now()
-    return listKeys(db, 'all').map((row) => toApiKey(row, now))
+    return (await listKeys(db, 'all')).map((row) => toApiKey(row, now))
   },
   getName: ({ name }) => name,
   headings: ['NAME', 'KEY', 'STATUS', 'EXPIRES', 'LAST USED', 'LIMITS', 'ID'],
@@ -138,32 +138,32 @@ export const edit: Run<EditOptions> = (io, [wanted = ''], options) => {
   })
   if (Object.keys(patch).length === 0)
     throw new UsageError('Nothing to change. Give at least one option, such as --name.')
-  return withFolder(io, ({ db }) => {
-    const key = findOne(KEY, KEY.all(db), wanted)
-    const row = commit(db, (tx) => updateKey(tx, key.id, patch, doing()))
+  return withFolder(io, async ({ db }) => {
+    const key = findOne(KEY, await KEY.all(db), wanted)
+    const row = await commit(db, (tx) => updateKey(tx, key.id, patch, doing()))
     if (json) printJson(io, toApiKey(row, systemClock.now()))
     else io.stdout(`Changed key ${called(row)}.\n`)
-    warnOfModels(io, db, patch.allowedModels ?? [])
+    await warnOfModels(io, db, patch.allowedModels ?? [])
     return 0
   })
 }
 
 /** A new secret for the same key. */
 export const regenerate: Run = (io, [wanted = ''], { json }) =>
-  withFolder(io, ({ db }) => {
-    const { id } = findOne(KEY, KEY.all(db), wanted)
-    const issued = commit(db, (tx) => regenerateKey(tx, id, doing()))
+  withFolder(io, async ({ db }) => {
+    const { id } = findOne(KEY, await KEY.all(db), wanted)
+    const issued = await commit(db, (tx) => regenerateKey(tx, id, doing()))
     show(io, issued, { json, sentence: `New secret for the key "${issued.row.name}". The old one no longer works.` })
     return 0
   })
 
 /** The key stays with its history and can be enabled again. */
-export const revoke = commandForOne(KEY, (db, key) => {
-  commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, doing()))
+export const revoke = commandForOne(KEY, async (db, key) => {
+  await commit(db, (tx) => updateKey(tx, key.id, { isActive: false }, doing()))
   return `Revoked key ${called(key)}.`
 })
 
-export const remove = commandForOne(KEY, (db, key) => {
-  commit(db, (tx) => deleteKey(tx, key.id, doing()))
+export const remove = commandForOne(KEY, async (db, key) => {
+  await commit(db, (tx) => deleteKey(tx, key.id, doing()))
   return `Deleted key ${called(key)}. Its requests stay in the log.`
 })

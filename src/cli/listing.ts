@@ -4,7 +4,7 @@ import { printJson, type Run, withFolder } from './command.ts'
 import { byName, table } from './table.ts'
 
 interface Listing<T> {
-  all: (db: Db) => readonly T[]
+  all: (db: Db) => Promise<readonly T[]>
   getName: (item: T) => string
   headings: readonly string[]
   cells: (item: T) => readonly string[]
@@ -17,8 +17,8 @@ interface Listing<T> {
 export const listing =
   <T>({ all, getName, headings, cells, none, document = (items) => items }: Listing<T>): Run =>
   (io, _args, { json }) =>
-    withFolder(io, ({ db }) => {
-      const items = all(db).toSorted((a, b) => byName(getName(a), getName(b)))
+    withFolder(io, async ({ db }) => {
+      const items = (await all(db)).toSorted((a, b) => byName(getName(a), getName(b)))
       if (json) printJson(io, document(items))
       else io.stdout(items.length === 0 ? `${none}\n` : table(headings, items.map(cells)))
       return 0

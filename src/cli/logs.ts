@@ -23,11 +23,11 @@ export const logs: Run<LogOptions> = (io, _args, { follow, errors, limit = '20',
   const options = { errorsOnly: errors === true, limit: shown }
   const print = (entry: LogEntry) => io.stdout(json ? `${JSON.stringify(entry)}\n` : `${getLine(entry)}\n`)
   return withFolder(io, async ({ db }) => {
-    const seen = new Seen(db, options.errorsOnly)
-    const newest = newestEntries(db, options)
+    const seen = await Seen.open(db, options.errorsOnly)
+    const newest = await newestEntries(db, options)
     if (newest.length === 0 && !follow) io.stderr(errors ? 'No errors in the log.\n' : 'No requests in the log yet.\n')
     for (const entry of seen.both(newest)) print(entry)
-    if (follow) await followLog(io, () => seen.added().forEach(print))
+    if (follow) await followLog(io, async () => (await seen.added()).forEach(print))
     return 0
   })
 }
@@ -35,12 +35,12 @@ export const logs: Run<LogOptions> = (io, _args, { follow, errors, limit = '20',
 const POLL_MS = 500
 
 /** Until the command is interrupted. */
-const followLog = async (io: CliIo, look: () => void): Promise<void> => {
+const followLog = async (io: CliIo, look: () => Promise<unknown>): Promise<void> => {
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
   io.stderr('Waiting for new requests. Press Ctrl-C to stop.\n')
   while (!stop.signal.aborted) {
-    look()
+    await look()
     await systemClock.sleep(POLL_MS, stop.signal).catch(() => {}) // interrupted: the loop ends
   }
 }
@@ -52,12 +52,17 @@ const LATE_MS = 30_000
 class Seen {
   readonly #db: Db
   readonly #errorsOnly: boolean
-  #ids: Set<string>
+  #ids = new Set<string>()
 
-  constructor(db: Db, errorsOnly: boolean) {
+  private constructor(db: Db, errorsOnly: boolean) {
     this.#db = db
     this.#errorsOnly = errorsOnly
-    this.#ids = new Set(this.#late().map(({ id }) => id))
+  }
+
+  static async open(db: Db, errorsOnly: boolean): Promise<Seen> {
+    const seen = new Seen(db, errorsOnly)
+    await seen.added()
+    return seen
   }
 
   /** Marks the entries as seen and returns them. */
@@ -67,14 +72,14 @@ class Seen {
   }
 
   /** Entries added since the last check. */
-  added(): LogEntry[] {
-    const late = this.#late()
+  async added(): Promise<LogEntry[]> {
+    const late = await this.#late()
     const added = late.filter(({ id }) => !this.#ids.has(id))
     this.#ids = new Set(late.map(({ id }) => id))
     return added
   }
 
-  #late(): LogEntry[] {
+  async #late(): Promise<LogEntry[]> {
     return entriesEndedSince(this.#db, { errorsOnly: this.#errorsOnly, since: systemClock.now() - LATE_MS })
   }
 }

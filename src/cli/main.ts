@@ -1,5 +1,5 @@
 /** The command line except `serve`. Works directly on the database, also while the server runs. */
-import { isBusy } from '../../db/lock.ts'
+import { isBusy } from '../../db/busy.ts'
 import { ConfigError } from '../boot/env.ts'
 import { AppError } from '../errors.ts'
 import { type CliIo, UsageError } from './command.ts'

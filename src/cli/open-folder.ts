@@ -2,11 +2,11 @@
 import type { Database } from 'bun:sqlite'
 import { closeSync, existsSync, fstatSync, openSync, statSync } from 'node:fs'
 import { commit, type Db, shareChanges } from '../../db/commit.ts'
-import { acquireFolderLock, type FolderLock, FolderLockedError } from '../../db/lock.ts'
+import { acquireFolderLock, type FolderLock, FolderLockedError, folderLocks, type Locks } from '../../db/lock.ts'
 import { breakingMigrations, isOutdated, migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
-import type { Config } from '../boot/env.ts'
+import type { OpenedPostgres } from '../../db/postgres/open.ts'
 import { type Clock, sleepSync } from '../lib/clock.ts'
 import { loadOrCreateKey } from '../lib/key-file.ts'
 import type { Random } from '../lib/random.ts'
@@ -20,13 +20,18 @@ export interface Folder {
   dir: string
   databasePath: string
   db: Db
-  /** The raw connection, for watching changes and the ledger's prepared statements. */
-  sqlite: Database
+  /** The engine of the database. */
+  engine: { sqlite: Database } | { postgres: OpenedPostgres }
+  /** Locks shared by all processes that use the database. */
+  locks: Locks
   sealer: Sealer
   /** False once the database file was removed, replaced or moved: later writes are lost when this process ends. */
   isNamed(): boolean
-  close(): void
+  close(): unknown
 }
+
+/** The folder of a server. */
+export type ServedFolder = Omit<Folder, 'engine'>
 
 interface OpenDeps {
   clock: Clock
@@ -42,11 +47,21 @@ interface OpenDeps {
  * lock and work while the server runs, unless they would migrate the schema under an older server. Throws
  * `FolderError`, and what `migrate` throws.
  */
-export const openFolder = (
-  config: Pick<Config, 'DATA_DIR' | 'ENCRYPTION_KEY_FILE'>,
+export const openFolder = async (
+  config: Places & { DATABASE_URL?: string | undefined },
+  deps: OpenDeps,
+): Promise<Folder> =>
+  config.DATABASE_URL === undefined
+    ? openSqliteFolder(config, deps)
+    : openPostgresFolder(config.DATABASE_URL, config, deps)
+
+type Places = Parameters<typeof getFolderPaths>[0]
+
+export const openSqliteFolder = async (
+  places: Places,
   { clock, random, isLocked = false, isShared = false }: OpenDeps,
-): Folder => {
-  const { dir, databasePath, keyPath } = getFolderPaths(config)
+): Promise<Folder & { engine: { sqlite: Database } }> => {
+  const { dir, databasePath, keyPath } = getFolderPaths(places)
   makePrivateFolder(dir)
   const { sqlite, db } = openFile(databasePath)
   try {
@@ -57,11 +72,28 @@ export const openFolder = (
     } finally {
       lock?.release()
     }
-    shareChanges(db)
-    const key = openKey(db, keyPath, random)
-    return { dir, databasePath, db, sqlite, sealer: createSealer(key, random), ...holdFile(databasePath, sqlite) }
+    await shareChanges(db)
+    const sealer = createSealer(await openKey(db, keyPath, random), random)
+    const file = holdFile(databasePath, sqlite)
+    return { dir, databasePath, db, engine: { sqlite }, locks: folderLocks(dir), sealer, ...file }
   } catch (err) {
     sqlite.close()
+    throw asFolderError(err, databasePath)
+  }
+}
+
+/** With PostgreSQL, the folder still has the encryption key, backups and captures. */
+const openPostgresFolder = async (url: string, places: Places, { clock, random }: OpenDeps): Promise<Folder> => {
+  const { dir, databasePath, keyPath } = getFolderPaths(places)
+  makePrivateFolder(dir)
+  const { connectPostgres } = await import('./connect-postgres.ts')
+  const postgres = await connectPostgres(url, { clock, node: random.bytes(8).toHex() })
+  const { db, close } = postgres
+  try {
+    const sealer = createSealer(await openKey(db, keyPath, random), random)
+    return { dir, databasePath, db, engine: { postgres }, locks: folderLocks(dir), sealer, isNamed: () => true, close }
+  } catch (err) {
+    await close()
     throw asFolderError(err, databasePath)
   }
 }
@@ -126,11 +158,11 @@ const openFile = (path: string): OpenedDatabase => {
 }
 
 /** Creates a key only for a database without one: a new key could not decrypt old secrets. */
-const openKey = (db: Db, path: string, random: Random): Uint8Array => {
-  const known = getEncryptionKeyId(db)
+const openKey = async (db: Db, path: string, random: Random): Promise<Uint8Array> => {
+  const known = await getEncryptionKeyId(db)
   if (known !== null && !existsSync(path)) throw wrongKey(`The encryption key file ${path} is missing.`)
   const key = loadOrCreateKey(path, random)
-  if ((known ?? commit(db, (tx) => claimEncryptionKeyId(tx, fingerprint(key)))) === fingerprint(key)) return key
+  if ((known ?? (await commit(db, (tx) => claimEncryptionKeyId(tx, fingerprint(key))))) === fingerprint(key)) return key
   throw wrongKey(`${path} is not the encryption key of this database.`)
 }
 

@@ -1,6 +1,6 @@
 /** `sluice replay`: what each routing strategy would have done with the logged requests. */
 import { systemClock } from '../lib/clock.ts'
-import type { StrategyReport } from '../model/replay/strategy-report.ts'
+import type { MoveRuleResult, StrategyReport } from '../model/replay/strategy-report.ts'
 import { compareStrategies } from '../proxy/replay/compare-strategies.ts'
 import { printJson, type Run, UsageError, withFolder, yieldToTurns } from './command.ts'
 import { table } from './table.ts'
@@ -17,9 +17,9 @@ export const replay: Run<ReplayOptions> = (io, _args, { days = '28', seed = '1',
     seed: numberIn(seed, { option: '--seed', min: 0, max: 1_000_000 }),
     now: systemClock.now(),
   }
-  return withFolder(io, ({ db }) => {
+  return withFolder(io, async ({ db }) => {
     yieldToTurns()
-    const report = compareStrategies(db, question)
+    const report = await compareStrategies(db, question)
     if (json) printJson(io, report)
     else io.stdout(inWords(report))
     return 0
@@ -33,7 +33,7 @@ const numberIn = (text: string, { option, min, max }: { option: string; min: num
   return number
 }
 
-const inWords = ({ requests, sufficient, coveredDays, strategies }: StrategyReport): string => {
+const inWords = ({ requests, sufficient, coveredDays, strategies, moveRules }: StrategyReport): string => {
   if (requests === 0) return 'There are no requests in the log to replay.\n'
   const note = sufficient ? '' : `The log covers only ${coveredDays} days. At least 7 days include a whole week.\n`
   const rows = strategies.map(({ name, rejected, moves, unusedPercent, spread }) => [
@@ -42,8 +42,15 @@ const inWords = ({ requests, sufficient, coveredDays, strategies }: StrategyRepo
     withRange(moves, spread.moves),
     withRange(unusedPercent, spread.unusedPercent),
   ])
-  return `${note}${requests} requests\n\n${table(['STRATEGY', 'REJECTED', 'MOVES', 'WEEKLY UNUSED %'], rows)}`
+  const rules = [getRule('if it pays (in use)', moveRules.priced), getRule('always at 95 %', moveRules.fixed)]
+  return `${note}${requests} requests\n\n${table(['STRATEGY', 'REJECTED', 'MOVES', 'WEEKLY UNUSED %'], rows)}
+${table(['CONVERSATIONS MOVE', 'MOVES', 'CACHED TOKENS LOST', 'REJECTED'], rules)}`
 }
+
+const getRule = (name: string, { moves, movedTokens, rejected }: MoveRuleResult): string[] => [
+  name,
+  ...[moves, movedTokens, rejected].map(String),
+]
 
 const withRange = (value: number | null, range: readonly [number, number] | null): string =>
   value === null || range === null ? '-' : range[0] === range[1] ? `${value}` : `${value} (${range[0]} to ${range[1]})`

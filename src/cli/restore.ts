@@ -1,18 +1,25 @@
 /** `sluice restore FILE`: replaces the database with a backup while no server runs. */
 import { resolve } from 'node:path'
 import { plural } from '../model/overview/pool-words.ts'
+import { BackupError } from '../ops/backup-verify.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'
 import type { Reactivated } from '../ops/reactivated-by-restore.ts'
 import { type Restored, restoreBackup } from '../ops/restore.ts'
 import { contentText } from './backup.ts'
 import { cliActor, getConfig, printJson, type Run } from './command.ts'
 
-export const restore: Run = (io, [file = ''], { json }) => {
-  const restored = restoreBackup({ file: resolve(file), ...getFolderPaths(getConfig(io)), actor: cliActor() })
+export const restore: Run = async (io, [file = ''], { json }) => {
+  const places = getFolderPaths(getConfig(io))
+  if (places.databaseUrl !== null) throw new BackupError(ON_POSTGRES)
+  const restored = await restoreBackup({ file: resolve(file), ...places, actor: cliActor() })
   if (json) printJson(io, restored)
   else io.stdout(`${sentences(restored).join('\n')}\n`)
   return 0
 }
+
+const ON_POSTGRES =
+  'The database is PostgreSQL. Copy the backup into a new, empty database instead, and set SLUICE_DATABASE_URL to it: ' +
+  'sluice database copy --from FILE --to postgres://…'
 
 const sentences = ({ verdict, migrated, tokensKept, revived, isForeign, aside }: Restored): string[] => [
   `Restored ${verdict.file}: ${contentText(verdict)}.`,

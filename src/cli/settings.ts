@@ -2,6 +2,7 @@
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit/audit.ts'
+import { requireClaudeModels } from '../model/catalog/claude-models-check.ts'
 import { getExpected } from '../settings/allowed-values.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
@@ -10,8 +11,8 @@ import { table } from './table.ts'
 
 export const getSettings: Run = (io, asked, { json }) => {
   const names = asked.length === 0 ? SETTING_NAMES : asked.map(settingName)
-  return withFolder(io, ({ db }) => {
-    const current = readSettings(db).values
+  return withFolder(io, async ({ db }) => {
+    const current = (await readSettings(db)).values
     if (json) printJson(io, Object.fromEntries(names.map((name) => [name, current[name]])))
     else if (asked.length === 1) io.stdout(`${names.map((name) => text(current[name]))}\n`)
     else
@@ -33,20 +34,21 @@ const text = (value: unknown): string =>
 /** In one commit, all or nothing. */
 export const setSettings: Run = (io, assignments) => {
   const patch = Object.fromEntries(assignments.map(assignment))
-  return withNewFolder(io, ({ db }) => {
-    const changed = commit(db, (tx) => change(tx, patch))
+  return withNewFolder(io, async ({ db }) => {
+    const changed = await commit(db, (tx) => change(tx, patch))
     for (const name of changed) io.stdout(`${name} = ${text(patch[name])}\n`)
     if (changed.length === 0) io.stdout('Nothing changed.\n')
     return 0
   })
 }
 
-const change = (tx: Tx, patch: Partial<Settings>): SettingName[] => {
+const change = async (tx: Tx, patch: Partial<Settings>): Promise<SettingName[]> => {
   const actor = cliActor()
-  const before = readSettings(tx).values
-  const changed = writeSettings(tx, patch, { now: actor.at })
+  const before = (await readSettings(tx)).values
+  const changed = await writeSettings(tx, patch, { now: actor.at })
+  if (changed.includes('claudeModels')) await requireClaudeModels(tx, patch.claudeModels)
   const changes = Object.fromEntries(changed.map((name) => [name, { from: before[name], to: patch[name] }]))
-  if (changed.length > 0) append(tx, actor, 'settings_updated', { details: { changes } })
+  if (changed.length > 0) await append(tx, actor, 'settings_updated', { details: { changes } })
   return changed
 }
 

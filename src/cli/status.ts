@@ -25,13 +25,13 @@ import { shortTime } from './table.ts'
 export const status: Run = (io, _args, { json }) =>
   withFolder(io, async ({ db }) => {
     const config = getConfig(io)
-    const report = { ...storedFacts(db), ...serverFacts(config, await readiness(config)) }
+    const report = { ...(await storedFacts(db)), ...serverFacts(config, await readiness(config)) }
     if (json) printJson(io, report)
     else io.stdout(inWords(report))
     return 0
   })
 
-type Report = ReturnType<typeof storedFacts> & ReturnType<typeof serverFacts>
+type Report = Awaited<ReturnType<typeof storedFacts>> & ReturnType<typeof serverFacts>
 
 const serverFacts = (config: Config, server: string) => ({
   version: VERSION,
@@ -40,28 +40,28 @@ const serverFacts = (config: Config, server: string) => ({
   dataFolder: resolve(config.DATA_DIR),
 })
 
-const storedFacts = (db: Db) => {
+const storedFacts = async (db: Db) => {
   const now = systemClock.now()
-  const { ok, error, cancelled } = outcomesSince(db, now - HOUR_MS)
-  const keys = listKeys(db, 'all')
+  const { ok, error, cancelled } = await outcomesSince(db, now - HOUR_MS)
+  const keys = await listKeys(db, 'all')
   const active = keys.filter((row) => keyState(toApiKey(row, now)) === 'active').length
   return {
-    accounts: accountsByState(db, now),
+    accounts: await accountsByState(db, now),
     keys: { active, inactive: keys.length - active },
-    keysRequired: readSettings(db).values.apiKeyAuthEnabled,
+    keysRequired: (await readSettings(db)).values.apiKeyAuthEnabled,
     lastHour: {
       requests: ok + error + cancelled,
       errors: error,
       cancelled,
-      rejected: rejectedLately(db, now).reduce((sum, { count }) => sum + count, 0),
+      rejected: (await rejectedLately(db, now)).reduce((sum, { count }) => sum + count, 0),
     },
   }
 }
 
 /** The number of accounts in each state, and when the next of them should change. */
-const accountsByState = (db: Db, now: number) => {
-  const usage = getUsage(db)
-  const accounts = listAccounts(db).map((row) => {
+const accountsByState = async (db: Db, now: number) => {
+  const usage = await getUsage(db)
+  const accounts = (await listAccounts(db)).map((row) => {
     const { status, until, nextCheckAt } = nextState(getState(row), { kind: 'tick', at: now })
     const windows = Object.values(usage.get(row.id)?.windows ?? {})
     const resets = windows.flatMap((window) => nextReset(window, now) ?? [])

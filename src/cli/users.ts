@@ -35,11 +35,11 @@ export const listAllUsers = listing({
 export const createAdminUser: Run = (io, [name = '']) => {
   const username = getUsername(name)
   return withNewFolder(io, async ({ db }) => {
-    if (isTaken(db, username))
+    if (await isTaken(db, username))
       throw new AppError('username_taken', { message: `There is already a user "${username}".` })
     const hash = await readHash(io)
     const id = systemRandom.id('usr')
-    const { row } = commit(db, (tx) => createAdmin(tx, { id, username, hash, actor: cliActor() }))
+    const { row } = await commit(db, (tx) => createAdmin(tx, { id, username, hash, actor: cliActor() }))
     io.stdout(`Created the administrator "${row.username}".\n`)
     return 0
   })
@@ -68,23 +68,23 @@ export const USER = {
 
 export const resetPassword = commandForOne(USER, async (db, { id, username, status }, io) => {
   const hash = await readHash(io)
-  commit(db, (tx) => setPassword(tx, getPerson(tx, id), { hash, actor: cliActor() }))
+  await commit(db, async (tx) => setPassword(tx, await getPerson(tx, id), { hash, actor: cliActor() }))
   if (status === 'disabled') io.stderr('This user is disabled and cannot sign in until enabled.\n')
   return `Set a new password for "${username}" and signed them out everywhere.`
 })
 
 /** Changes one user in one commit, and reports it. */
-const onOneUser = (change: (tx: Tx, person: Person, actor: Actor) => string): Run =>
-  commandForOne(USER, (db, { id }) => commit(db, (tx) => change(tx, getPerson(tx, id), cliActor())))
+const onOneUser = (change: (tx: Tx, person: Person, actor: Actor) => Promise<string>): Run =>
+  commandForOne(USER, (db, { id }) => commit(db, async (tx) => change(tx, await getPerson(tx, id), cliActor())))
 
-export const resetTotp = onOneUser((tx, person, actor) => {
+export const resetTotp = onOneUser(async (tx, person, actor) => {
   if (person.row.totpSecretSealed === null)
     throw new AppError('invalid_totp_setup', { message: `"${person.row.username}" has no two-factor authentication.` })
-  takeTotp(tx, person, actor)
+  await takeTotp(tx, person, actor)
   return `Removed two-factor authentication of "${person.row.username}" and signed them out everywhere.`
 })
 
-export const revokeSessions = onOneUser((tx, person, actor) => {
-  const count = signOutEverywhere(tx, person, actor)
+export const revokeSessions = onOneUser(async (tx, person, actor) => {
+  const count = await signOutEverywhere(tx, person, actor)
   return `Signed "${person.row.username}" out of ${plural(count, 'browser')}.`
 })

@@ -42,9 +42,9 @@ export const body = <S extends z.ZodObject>(schema: S) => {
   })
   const limited = (...[c, next]: Parameters<typeof validate>) =>
     (c.get('principal') ? withinLimit : withinOpenRouteLimit)(c, async () => {
-      await validate(c, () => {
-        c.get('passAgain')?.(c)
-        return next()
+      await validate(c, async () => {
+        await c.get('passAgain')?.(c)
+        await next()
       })
     })
   // as: the response is in the context by then, not in the middleware's return value
@@ -174,6 +174,8 @@ const coerce = (schema: z.core.$ZodType, value: unknown): unknown => {
       return asNumber(last(value))
     case 'boolean':
       return asBoolean(last(value))
+    case 'union':
+      return coerceUnion(def.options, value)
     case 'enum':
     case 'literal':
       return last(value) === '' ? undefined : last(value)
@@ -189,6 +191,16 @@ const coerceObject = (shape: Readonly<Record<string, z.core.$ZodType>>, value: u
     return [name, field ? coerce(field, text) : text]
   })
   return Object.fromEntries(fields.filter(([, field]) => field !== undefined))
+}
+
+/** Accepts a keyword, such as `all`, or a list. */
+const coerceUnion = (options: readonly z.core.$ZodType[], value: unknown): unknown => {
+  const isWord = options.some((option) => {
+    const { def } = (option as z.core.$ZodTypes)._zod // as: zod's own union, distinguished by `type`
+    return def.type === 'literal' && def.values.some((word) => word === value)
+  })
+  const hasList = options.some((option) => option._zod.def.type === 'array')
+  return isWord || !hasList ? last(value) : asList(value)
 }
 
 const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [value]).filter((item) => item !== '')

@@ -5,6 +5,8 @@ import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import {
   AppError,
+  anthropicError,
+  anthropicStatus,
   type Code,
   openAiError,
   openAiErrorHeaders,
@@ -15,7 +17,7 @@ import { holds } from '../model/users/permissions.ts'
 import { getDatabaseProblem, isNotAFolderError } from '../ops/database-problem.ts'
 import { getFolderPaths } from '../ops/folder-paths.ts'
 import { loggedPath } from './access-log.ts'
-import { isModelPath } from './model-path.ts'
+import { isMessagesPath, isModelPath } from './model-path.ts'
 
 type Answer = Response | Promise<Response>
 type AnswerDashboard = (c: Ctx, err: AppError, requestId: string | null) => Answer
@@ -24,7 +26,7 @@ const OUR_FAULTS: readonly Code[] = ['internal_error', 'database_unavailable']
 
 /**
  * An `onError` handler: logs unexpected errors in full and shows only their request id. Model traffic gets OpenAI's
- * envelope.
+ * envelope, Messages routes Anthropic's.
  */
 export const errorAnswer =
   (answerPeople: AnswerDashboard) =>
@@ -51,6 +53,13 @@ export const errorAnswer =
     if (retryAfterSeconds !== undefined) c.header('Retry-After', String(Math.max(1, Math.ceil(retryAfterSeconds))))
     if (!isModelPath(c.req.path)) return answerPeople(c, err, requestId)
     for (const [name, value] of Object.entries(openAiErrorHeaders(err))) c.header(name, value)
+    if (isMessagesPath(c.req.path)) {
+      c.status(anthropicStatus(err) as ContentfulStatusCode) // as: above
+      // Claude Code would retry for minutes (2.1.332).
+      if (err.status === 401 || err.code === 'model_source_credentials_error') c.header('x-should-retry', 'false')
+      if (requestId !== null) c.header('request-id', requestId)
+      return c.json(anthropicError(err, requestId))
+    }
     return err.extra.body === undefined
       ? c.json({ error: openAiError(err) })
       : c.body(err.extra.body, { headers: { 'content-type': 'application/json' } })

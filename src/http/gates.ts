@@ -5,6 +5,7 @@ import {
   authenticateClient,
   type ClientAuthRequest,
   capability,
+  isKnownKey,
   notOwnerError,
   ownerToken,
 } from '../auth/client-key.ts'
@@ -26,6 +27,7 @@ import { holds, type Permission } from '../model/users/permissions.ts'
 import { getAuthorization, listedOrigin } from './cors.ts'
 import { rejectForeignPages } from './cross-site.ts'
 import { requirePlainHost } from './host.ts'
+import { isMessagesPath } from './model-path.ts'
 
 /** The access rule; every route has exactly one. */
 export type AccessRule =
@@ -97,8 +99,8 @@ export const requires = (permission: Permission, { or, and, stepUp = false, acco
       ...(account && { account }),
       ...(audit && { audit }),
     },
-    (c) => {
-      const principal = enter(c)
+    async (c) => {
+      const principal = await enter(c)
       if (!or || !holds(principal.grants, or)) demand(principal, permission)
       if (and) demand(principal, and)
       if (account) requireAccount(principal)
@@ -111,8 +113,8 @@ export const requires = (permission: Permission, { or, and, stepUp = false, acco
  * `requires` does.
  */
 export const requiresOwn = (permission: OwnRead) =>
-  gate({ access: 'permission', permission, stepUp: false, own: true }, (c) => {
-    requireScope(enter(c), permission)
+  gate({ access: 'permission', permission, stepUp: false, own: true }, async (c) => {
+    requireScope(await enter(c), permission)
   })
 
 interface Needs extends SignedInNeeds {
@@ -125,8 +127,8 @@ interface Needs extends SignedInNeeds {
  * `bootstrap_required`, `read_only_access`.
  */
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
-  gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, (c) => {
-    const principal = enter(c)
+  gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, async (c) => {
+    const principal = await enter(c)
     if (!sometimes || !holds(principal.grants, sometimes.permission)) requireWrite(principal)
   })
 
@@ -135,8 +137,8 @@ export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: S
  * changes. Throws what `requireWrite` does.
  */
 export const writesKeys = ({ audit }: { audit?: AuditEvent } = {}) =>
-  gate({ access: 'writes', ...(audit && { audit }), ownKeys: true }, (c) => {
-    requireKeyScope(enter(c))
+  gate({ access: 'writes', ...(audit && { audit }), ownKeys: true }, async (c) => {
+    requireKeyScope(await enter(c))
   })
 
 /**
@@ -146,8 +148,8 @@ export const writesKeys = ({ audit }: { audit?: AuditEvent } = {}) =>
 export const signedIn = ({ account = false, stepUp = false, audit }: SignedInNeeds = {}) =>
   gate(
     { access: 'signed-in', ...(account && { account }), ...(stepUp && { stepUp }), ...(audit && { audit }) },
-    (c) => {
-      const principal = enter(c)
+    async (c) => {
+      const principal = await enter(c)
       if (account) requireOwnAccount(principal)
       if (stepUp) requireStepUp(principal, c.env.clock.now())
     },
@@ -163,36 +165,51 @@ interface SignedInNeeds {
  * Open to everyone, for the given `reason`; the handler does the checks. Those that need no body go in `check`, so that
  * rejected requests are not read.
  */
-export const open = (reason: string, { audit, check = () => {} }: OpenNeeds = {}) =>
+export const open = (reason: string, { audit, check = async () => {} }: OpenNeeds = {}) =>
   gate({ access: 'open', reason, ...(audit && { audit }) }, check)
 
 interface OpenNeeds {
   audit?: AuditEvent
-  check?: (c: Ctx) => void
+  check?: (c: Ctx) => Promise<unknown>
 }
 
 /**
  * Model clients: checks Host, firewall, then the API key, and without a key the sending site. Sets `c.var.client`.
  * Throws `bad_host`, `ip_forbidden`, `invalid_api_key`, `cross_site_request_rejected`.
  */
-export const clientKey = (need: KeyNeed) =>
-  gate({ access: 'client-key', key: need }, (c) => {
+export const clientKey = (need: KeyNeed, { from = toAuthRequest }: { from?: typeof toAuthRequest } = {}) =>
+  gate({ access: 'client-key', key: need }, async (c) => {
     requirePlainHost(c)
     const clientIp = c.get('clientIp')
     if (!c.env.firewall.allows(clientIp)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
     const { settings, clock } = c.env
     const { apiKeyAuthEnabled: keyAuthEnabled } = settings.current()
-    const client = authenticateClient({ ...toAuthRequest(c, need), keyAuthEnabled, now: clock.now() })
+    const client = authenticateClient({ ...from(c, need), keyAuthEnabled, now: clock.now() })
     if (client.key === null) rejectForeignPages(c)
     c.set('client', client)
   })
+
+/**
+ * For Anthropic clients, which may send the key in `x-api-key`. If both headers are sent, one valid key is enough.
+ * Routes that other clients also use accept `x-api-key` only with `anthropic-version`.
+ */
+export const messagesKey = (need: KeyNeed) => clientKey(need, { from: withApiKeyHeader })
+
+const withApiKeyHeader = (c: Ctx, need: KeyNeed): ReturnType<typeof toAuthRequest> => {
+  const authRequest = toAuthRequest(c, need)
+  const apiKey = c.req.header('x-api-key') ?? ''
+  const isAnthropic = isMessagesPath(c.req.path) || c.req.header('anthropic-version') !== undefined
+  return apiKey === '' || !isAnthropic || isKnownKey(authRequest, c.env.clock.now())
+    ? authRequest
+    : { ...authRequest, authorization: `Bearer ${apiKey}` }
+}
 
 /**
  * Like `clientKey` for routes that owners of accounts may use. Sets `c.var.client`, and `c.var.ownerToken` for a client
  * that has yet to prove what it owns. The capability header requires a key where one is accepted.
  */
 export const keyOrOwner = (need: OwnerNeed) =>
-  gate({ access: 'client-key', key: need }, (c) => {
+  gate({ access: 'client-key', key: need }, async (c) => {
     requirePlainHost(c)
     const ip = c.get('clientIp')
     if (!c.env.firewall.allows(ip)) throw new AppError('ip_forbidden', { rejection: { reason: 'firewall' } })
@@ -225,22 +242,22 @@ export const toAuthRequest = (c: Ctx, need: KeyNeed): Omit<ClientAuthRequest, 'k
  * nothing. Throws `unsupported_required_capability`, `required_capability_transport_unsupported`.
  */
 export const restricted = (restriction: Restriction) =>
-  gate({ capability: restriction }, (c) => {
+  gate({ capability: restriction }, async (c) => {
     const wanted = capability(c.req.header(CAPABILITY_HEADER) ?? null)
     if (wanted !== null && restriction === 'refuse')
       throw new AppError('required_capability_transport_unsupported', { param: CAPABILITY_HEADER })
   })
 
-const enter = (c: Ctx): Principal => {
-  const principal = resolvePrincipal(c)
+const enter = async (c: Ctx): Promise<Principal> => {
+  const principal = await resolvePrincipal(c)
   c.set('principal', principal)
-  recordLastSeen(c, principal)
+  await recordLastSeen(c, principal)
   return principal
 }
 
-const gate = <R extends Rule>(rule: R, check: (c: Ctx) => void): Gate<R> => {
-  const enforce: MiddlewareHandler<AppEnv> = (c, next) => {
-    check(c)
+const gate = <R extends Rule>(rule: R, check: (c: Ctx) => Promise<unknown>): Gate<R> => {
+  const enforce: MiddlewareHandler<AppEnv> = async (c, next) => {
+    await check(c)
     if ('access' in rule) c.set('passAgain', check)
     return next()
   }

@@ -1,4 +1,5 @@
 /** Shows an error in a format its client can read; mounted as `onError` and `notFound`. */
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Confirm } from '../../views/confirm.tsx'
 import { ErrorAlert, ErrorPage, type ErrorProps } from '../../views/error.tsx'
 import { Problem, SignedOut } from '../../views/ui/form.tsx'
@@ -17,13 +18,15 @@ import { looksLikeModelTraffic, wrongBaseUrl } from './wrong-base-url.ts'
 export const renderError = errorAnswer((c, err, requestId) => renderForDashboard(c, err, requestId))
 
 /** For `app.notFound`. A model client with a wrong base path gets OpenAI's envelope, and a page its usual shell. */
-export const renderNotFound = (c: Ctx): Response | Promise<Response> => {
+export const renderNotFound = async (c: Ctx): Promise<Response> => {
   if (representation(c) === 'page') {
-    const resolution = resolve(c)
+    const resolution = await resolve(c)
     if (resolution.kind === 'principal' && !resolution.mustEnroll) c.set('principal', resolution.principal)
   }
-  const isMissed = representation(c) === 'json' && looksLikeModelTraffic(c.req.path)
-  return isMissed ? c.json({ error: openAiError(wrongBaseUrl(c)) }, 404) : renderError(new AppError('not_found'), c)
+  if (representation(c) !== 'json' || !looksLikeModelTraffic(c.req.path))
+    return renderError(new AppError('not_found'), c)
+  const err = wrongBaseUrl(c)
+  return c.json({ error: openAiError(err) }, err.status as ContentfulStatusCode) // as: 404 or 405
 }
 
 const renderForDashboard = (c: Ctx, err: AppError, requestId: string | null): Response | Promise<Response> => {

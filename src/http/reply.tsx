@@ -2,6 +2,7 @@
 import { getCookie } from 'hono/cookie'
 import { jsxRenderer } from 'hono/jsx-renderer'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { Bell } from '../../views/bell.tsx'
 import { CaptureLine } from '../../views/capture-line.tsx'
 import { Shell, type Visitor } from '../../views/shell.tsx'
 import type { Titled } from '../../views/titles.ts'
@@ -14,6 +15,7 @@ import { VERSION } from '../boot/version.ts'
 import { iso } from '../lib/iso.ts'
 import { holds } from '../model/users/permissions.ts'
 import { ASSETS } from './assets.ts'
+import { getBell } from './bell.ts'
 import { getCaptureNotice } from './capture-notice.ts'
 import { createMiddleware } from './handlers.ts'
 import { representation } from './representation.ts'
@@ -60,6 +62,7 @@ export const shell = jsxRenderer<AppEnv>(
           service={serviceFor(c)}
           isPrivate={getCookie(c, 'privacy') === 'on'}
           captureLine={getCaptureLine(c)}
+          bell={c.get('principal') ? <Bell {...getBell(c)} /> : null}
         >
           <UnknownParameters unknown={unknown} />
           {children}

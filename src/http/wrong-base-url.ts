@@ -7,7 +7,7 @@ const NATIVE_BASE = '/backend-api/codex'
 const PUBLIC_BASE = '/v1'
 
 /** Paths below a base URL: those served, and other OpenAI endpoints. */
-const SERVED = 'responses(?:/compact)?|chat/completions|models(?:/[^/]+)?'
+const SERVED = 'responses(?:/compact)?|chat/completions|models(?:/[^/]+)?|messages(?:/count_tokens)?'
 const OTHERS = String.raw`completions|embeddings|images/\w+|audio/\w+|moderations|files|batches|conversations|realtime`
 const ENDS_IN_SERVED = new RegExp(`/(${SERVED})/*$`)
 const ENDS_LIKE_MODEL_TRAFFIC = new RegExp(`^(.*?)/(?:${SERVED}|${OTHERS})/*$`)
@@ -28,11 +28,16 @@ export const wrongBaseUrl = (c: Ctx): AppError => {
   const { method, path } = c.req
   const origin = originForLinks(c)
   const resource = ENDS_IN_SERVED.exec(path)?.[1] ?? null
+  const isMessages = resource?.startsWith('messages') === true
   const isNative = NATIVE_WORDS.test(path) || c.req.header('originator') !== undefined
-  const base = isNative && !resource?.startsWith('chat/') ? NATIVE_BASE : PUBLIC_BASE
-  const meant = resource === null ? null : `${base}/${resource}`
+  const base = isMessages ? '' : isNative && !resource?.startsWith('chat/') ? NATIVE_BASE : PUBLIC_BASE
+  const meant = resource === null ? null : `${base || PUBLIC_BASE}/${resource}`
   const what = `${method} ${path.length > MAX_PATH_CHARS ? `${path.slice(0, MAX_PATH_CHARS)}…` : path} does not exist.`
-  return new AppError('not_found', { message: `${what} ${adviceFor({ path, origin, base, meant })}` })
+  return new AppError('not_found', {
+    message: `${what} ${adviceFor({ path, origin, base, meant })}`,
+    // Claude Code replaces the message of a 404 by one about the model (2.1.332).
+    ...(isMessages && meant !== path && { status: 405 }),
+  })
 }
 
 /** Does not suggest the base URL the client already uses. */

@@ -3,12 +3,20 @@ import { onChange } from '../../db/commit.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Schedule } from '../lib/schedule.ts'
 import { fetchUsage } from '../upstream/usage.ts'
+import {
+  ALERT_DELIVERIES_BEAT_MS,
+  type AlertDeliveriesDeps,
+  alertDeliveriesJob,
+  sendUnstored,
+} from './alert-deliveries.ts'
+import { ALERTS_BEAT_MS, type AlertsDeps, AUDIT_CHECK_BEAT_MS, alertJobs } from './alerts.ts'
 import { AUTOMATIONS_BEAT_MS, type AutomationDeps, automationsJob } from './automations.ts'
 import { BACKUPS_BEAT_MS, type BackupJobDeps, backUp } from './backups.ts'
 import { CATALOG_INTERVAL_MS, fetchCatalogs } from './catalog.ts'
 import { type JobDeps, toAccountCallDeps } from './context.ts'
 import { DATABASE_FILE_INTERVAL_MS, type DatabaseFileDeps, databaseFileJob } from './database-file.ts'
 import { pollNewAccounts } from './first-poll.ts'
+import { ODDITIES_INTERVAL_MS, type OdditiesDeps, odditiesJob } from './oddities.ts'
 import { OVERVIEW_INTERVAL_MS, type OverviewDeps, readAhead } from './overview.ts'
 import { QUOTA_PLANNER_BEAT_MS, type QuotaPlannerDeps, quotaPlannerJob } from './quota-planner.ts'
 import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
@@ -30,35 +38,55 @@ type JobSources = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
   Pick<WindowStartDeps, 'pool' | 'settings' | 'lifecycle' | 'turns'> &
   Pick<AutomationDeps, 'pool' | 'random'> &
   Pick<QuotaPlannerDeps, 'replayer' | 'random'> &
+  Pick<OdditiesDeps, 'reader'> &
   Pick<RedeemByRuleDeps, 'pool' | 'settings' | 'resetCredits'> &
+  Omit<AlertsDeps, 'sendUnstored'> &
+  AlertDeliveriesDeps &
   SamplesDeps & { ops: Pick<BackupJobDeps, 'backups'> & DatabaseFileDeps['ops'] } & Pick<
     ResetCreditsDeps,
     'pool' | 'resetCredits' | 'random'
   > & {
     proxyDeps: Pick<JobDeps, 'upstream' | 'credentials'>
     responses: { sweep(): void }
+    rates: { refresh(): Promise<void> }
+    shares: { refresh(): Promise<void> }
   }
+
+/** How soon a process counts the requests of other processes. */
+const SHARES_INTERVAL_MS = 5000
 
 /** Registers what every process does for itself: it changes only memory. */
 export const scheduleUpkeep = (
   schedule: Schedule,
-  { db, pool, clock, figures, responses }: Pick<JobSources, 'db' | 'pool' | 'clock' | 'figures' | 'responses'>,
+  {
+    db,
+    pool,
+    clock,
+    figures,
+    responses,
+    rates,
+    shares,
+  }: Pick<JobSources, 'db' | 'pool' | 'clock' | 'figures' | 'responses' | 'rates' | 'shares'>,
 ): void => {
   schedule.add('states', STATES_INTERVAL_MS, () => advanceStates({ pool }))
   schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
+  // Only prices of moves and shares need them.
+  const refreshRates = async () => (pool.all().length > 1 ? rates.refresh() : undefined)
+  schedule.add('credit rates', HOUR_MS, refreshRates, { jitter: 0.1, runAtStart: true })
+  schedule.add('shares', SHARES_INTERVAL_MS, () => shares.refresh(), { runAtStart: true })
   schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
 }
 
 /**
  * Registers the jobs, which run in one process of the folder at a time. A new or reactivated account is polled as soon
- * as its commit is announced, so the pool must learn of `accounts` changes first.
+ * as its commit is announced, so the pool must learn of `accounts` changes first. Returns the function that ends this.
  */
 export const scheduleJobs = (
   schedule: Schedule,
   workplace: JobSources,
   { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
-): void => {
-  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops } = workplace
+): (() => void) => {
+  const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, reader } = workplace
   const { captures } = workplace
   const { upstream, credentials } = workplace.proxyDeps
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
@@ -94,13 +122,23 @@ export const scheduleJobs = (
   schedule.add('retention', HOUR_MS, forget, { jitter: 0.1 })
   const written = new Map<string, number>()
   schedule.add('usage samples', SAMPLES_INTERVAL_MS, () => sampleUsage({ db, pool }, written))
+  schedule.add('oddities', ODDITIES_INTERVAL_MS, odditiesJob({ db, clock, random, reader }))
   schedule.add('sums', SUMS_INTERVAL_MS, (signal) => addUpCompletedHours({ db, clock }, signal), { runAtStart: true })
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
-  onChange(db, (topics) => {
-    if (!schedule.isRunning) return // another process runs the jobs
+  scheduleAlerts(schedule, workplace)
+  return onChange(db, async (topics) => {
+    if (!schedule.isRunning) return
     if (topics.has('accounts')) void schedule.runNow('newcomers')
-    if (topics.has('automations')) void schedule.runNow('automations')
+    if (topics.has('automations')) void schedule.runAgain('automations')
+    if (topics.has('alerts')) void schedule.runAgain('alert deliveries')
   })
+}
+
+const scheduleAlerts = (schedule: Schedule, workplace: JobSources): void => {
+  const { evaluate, checkAuditLog } = alertJobs({ ...workplace, sendUnstored: sendUnstored(workplace) })
+  schedule.add('alerts', ALERTS_BEAT_MS, evaluate)
+  schedule.add('alert deliveries', ALERT_DELIVERIES_BEAT_MS, alertDeliveriesJob(workplace))
+  schedule.add('audit check', AUDIT_CHECK_BEAT_MS, checkAuditLog)
 }

@@ -65,11 +65,11 @@ export const automationsJob = (deps: AutomationDeps): Work => {
   const { db, clock } = deps
   let isFirst = true
   return async (signal) => {
-    if (isFirst) commit(db, (tx) => endInterrupted(tx, clock.now()))
+    if (isFirst) await commit(db, (tx) => endInterrupted(tx, clock.now()))
     isFirst = false
     for (;;) {
-      claimDue(deps)
-      const due = isOpen(deps) ? dueAccounts(deps) : []
+      await claimDue(deps)
+      const due = isOpen(deps) ? await dueAccounts(deps) : []
       if (due.length === 0) return
       await inLanes(due, LANES, (one) => startOne(deps, one, signal))
       signal.throwIfAborted()
@@ -81,18 +81,18 @@ export const automationsJob = (deps: AutomationDeps): Work => {
 const isOpen = ({ lifecycle, turns }: AutomationDeps): boolean => !lifecycle.draining && turns.size < lifecycle.maxTurns
 
 /** Only the latest time of each automation, and none from before it was created or changed. */
-const claimDue = ({ db, clock, pool, random, log }: AutomationDeps): void => {
+const claimDue = async ({ db, clock, pool, random, log }: AutomationDeps): Promise<void> => {
   const now = clock.now()
-  for (const automation of listAutomations(db)) {
+  for (const automation of await listAutomations(db)) {
     const slot = automation.enabled ? latestSlot(getSchedule(automation), now) : null
-    if (slot === null || slot < automation.updatedAt || hasSlot(db, automation.id, slot)) continue
+    if (slot === null || slot < automation.updatedAt || (await hasSlot(db, automation.id, slot))) continue
     if (now - slot > LATE_MS) {
-      commit(db, (tx) => recordMissedSlot(tx, slot, { automation, now, random }))
-      log.warn('an automation was skipped because its time had passed', { automation: automation.id })
+      if (await commit(db, (tx) => recordMissedSlot(tx, slot, { automation, now, random })))
+        log.warn('an automation was skipped because its time had passed', { automation: automation.id })
       continue
     }
     const accountIds = automation.accountIds ?? pool.all().map(({ id }) => id)
-    commit(db, (tx) => claimSlot(tx, slot, { automation, accountIds, now, random }))
+    await commit(db, (tx) => claimSlot(tx, slot, { automation, accountIds, now, random }))
   }
 }
 
@@ -101,9 +101,9 @@ interface Due {
   account: RunAccount
 }
 
-const dueAccounts = ({ db, clock }: AutomationDeps): Due[] => {
+const dueAccounts = async ({ db, clock }: AutomationDeps): Promise<Due[]> => {
   const now = clock.now()
-  return runningRuns(db).flatMap((run) =>
+  return (await runningRuns(db)).flatMap((run) =>
     run.accounts
       .filter(({ status, scheduledFor }) => status === 'pending' && scheduledFor <= now)
       .map((account) => ({ run, account })),
@@ -116,20 +116,20 @@ const startOne = async (deps: AutomationDeps, { run, account }: Due, signal: Abo
   const { db, clock } = deps
   const { accountId, scheduledFor } = account
   const now = clock.now()
-  const skipped = now - scheduledFor > LATE_MS ? 'missed' : skipReason(deps, run, accountId)
+  const skipped = now - scheduledFor > LATE_MS ? 'missed' : await skipReason(deps, run, accountId)
   if (skipped !== null) {
     const ended = { code: skipped, message: null }
-    commit(db, (tx) => endAccount(tx, run.id, { accountId, now, status: 'skipped', ended }))
+    await commit(db, (tx) => endAccount(tx, run.id, { accountId, now, status: 'skipped', ended }))
     return
   }
-  if (!commit<boolean>(db, (tx) => beginAccount(tx, run.id, accountId, now))) return
+  if (!(await commit<boolean>(db, (tx) => beginAccount(tx, run.id, accountId, now)))) return
   const failure = await request(deps, run, accountId, signal)
   if (run.kind === 'probe' && !signal.aborted) await readUsage(deps, accountId)
   const at = clock.now()
-  commit(db, (tx) => {
-    endAccount(tx, run.id, { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure })
+  await commit(db, async (tx) => {
+    await endAccount(tx, run.id, { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure })
     if (run.kind === 'probe')
-      recordAccountEvent(tx, {
+      await recordAccountEvent(tx, {
         accountId,
         at,
         kind: 'probe',
@@ -162,8 +162,12 @@ const readUsage = ({ readUsage: read, log }: AutomationDeps, accountId: string):
   read(accountId).catch((err: unknown) => log.info('no usage after an automation', { account: accountId, err }))
 
 /** Null: it is sent. The codes have their texts in `model/automations/view.ts`. */
-const skipReason = ({ db, pool, clock }: AutomationDeps, run: RunRow, accountId: string): string | null => {
-  if (run.trigger === 'scheduled' && !isEnabled(db, run.automationId)) return 'automation_disabled'
+const skipReason = async (
+  { db, pool, clock }: AutomationDeps,
+  run: RunRow,
+  accountId: string,
+): Promise<string | null> => {
+  if (run.trigger === 'scheduled' && !(await isEnabled(db, run.automationId))) return 'automation_disabled'
   const account = pool.get(accountId)
   if (!account) return 'account_not_found'
   // An expired block must not depend on the timer.

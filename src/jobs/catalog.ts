@@ -10,7 +10,7 @@ export const CATALOG_INTERVAL_MS = 300_000
 export const fetchCatalogs = async (deps: JobDeps, signal: AbortSignal): Promise<void> => {
   const accountIds = deps.pool.all().flatMap(({ id, state }) => (isInUse(state) ? id : []))
   await fetchCatalogsOf(deps, accountIds, signal)
-  commit(deps.db, (tx) => dropOldCatalogs(tx, deps.catalog.versions()))
+  await commit(deps.db, (tx) => dropOldCatalogs(tx, deps.catalog.versions()))
 }
 
 export const fetchCatalogsOf = (deps: JobDeps, accountIds: readonly string[], signal: AbortSignal): Promise<void> =>

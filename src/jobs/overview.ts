@@ -20,6 +20,6 @@ const SUMMED_MS = 2 * DAY_MS
 
 export const readAhead = async ({ db, clock, figures }: OverviewDeps): Promise<void> => {
   const recent = gte(requests.startedAt, clock.now() - SUMMED_MS)
-  const many = db.select({ at: requests.startedAt }).from(requests).where(recent).limit(1).offset(MANY).get()
+  const many = await db.select({ at: requests.startedAt }).from(requests).where(recent).limit(1).offset(MANY).get()
   if (many) await figures.now()
 }

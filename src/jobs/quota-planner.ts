@@ -32,10 +32,10 @@ export const quotaPlannerJob = (deps: QuotaPlannerDeps): Work => {
     const { plannerMode } = settings.current()
     if (plannerMode === 'off') {
       planned = null
-      if (dueDecisions(db, Number.MAX_SAFE_INTEGER - 1).length > 0) commit(db, dropPlans)
+      if ((await dueDecisions(db, Number.MAX_SAFE_INTEGER - 1)).length > 0) await commit(db, dropPlans)
       return
     }
-    for (const decision of dueDecisions(db, clock.now())) await makePlannedStart(deps, decision, signal)
+    for (const decision of await dueDecisions(db, clock.now())) await makePlannedStart(deps, decision, signal)
     const version = JSON.stringify(settings.current())
     if (planned?.version === version && clock.now() - planned.at < HOUR_MS) return
     await plan(deps, signal)
@@ -66,7 +66,7 @@ const plan = async (
     reason: gainText({ gainPercent, from, to }, working.zone),
     idempotencyKey: cycleKey(accountId, getWorkingDay(working, at).date),
   }))
-  commit(db, (tx) => storePlan(tx, decisions, now))
+  await commit(db, (tx) => storePlan(tx, decisions, now))
 }
 
 const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
@@ -88,7 +88,7 @@ const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, sign
   const model = settings.current().windowStartModel
   const result = await startWindow(deps, { accountId: account.id, resetAt: scheduledAt, model }, signal)
   if (result.kind === 'failed') return skip(failureText(result.error))
-  commit(db, (tx) =>
+  await commit(db, (tx) =>
     endDecision(tx, id, {
       status: 'executed',
       reason: decision.reason,

@@ -44,12 +44,12 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
   const now = clock.now()
   const rule = ruleFor(account.row, settings.current())
   const { usage, state } = account
-  const plan = planReset(rule, { credits, usage, state, attempts: getResetAttempts(db, accountId) }, now)
+  const plan = planReset(rule, { credits, usage, state, attempts: await getResetAttempts(db, accountId) }, now)
   if (plan.kind !== 'planned' || plan.at > now) return
   const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
   const print = windowsPrint(usage)
   const usageAt = usage?.at ?? 0
-  if (!commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print, usageAt }))) return
+  if (!(await commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print, usageAt })))) return
   try {
     const requestId = ruleRequestId(wish)
     const redemption = await redeem(
@@ -57,18 +57,18 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
       { ...wish, requestId, mayRepeatNothing: true },
     )
     const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
-    commit(db, (tx) => {
+    await commit(db, async (tx) => {
       const { code } = redemption
-      endResetAttempt(tx, wish, { code, print: printAfter })
-      recordRedemption(tx, byRule(clock.now()), { ...redemption, accountId, requestId, rule: rule.policy })
+      await endResetAttempt(tx, wish, { code, print: printAfter })
+      await recordRedemption(tx, byRule(clock.now()), { ...redemption, accountId, requestId, rule: rule.policy })
     })
   } catch (err) {
     const { code, message } = AppError.from(err)
     deps.log.warn('a reset credit could not be used by rule', { account: accountId, code })
     const event = { accountId, at: clock.now(), kind: 'reset', result: 'failed', detail: message } as const
-    commit(db, (tx) => {
-      endResetAttempt(tx, wish, { code, print })
-      recordAccountEvent(tx, event)
+    await commit(db, async (tx) => {
+      await endResetAttempt(tx, wish, { code, print })
+      await recordAccountEvent(tx, event)
     })
   }
 }

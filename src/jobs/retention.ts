@@ -4,11 +4,12 @@ import { commit, type Db, type Tx } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
 import { rejectedClients } from '../../db/schema/rejections.ts'
 import { requests } from '../../db/schema/requests.ts'
-import { withShortLog } from '../../db/short-log.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DAY_MS } from '../lib/durations.ts'
 import { purgeAccountEvents } from '../model/accounts/account-events.ts'
 import { clearLeftovers } from '../model/accounts/account-leftovers.ts'
+import { thinReadings } from '../model/accounts/meter-read.ts'
+import { purgeIncidents } from '../model/alerts/incidents.ts'
 import { purgeAuditLog } from '../model/audit/audit-purge.ts'
 import { purgeRuns } from '../model/automations/runs.ts'
 import { dropExpiredCalls } from '../model/conversations/live-calls.ts'
@@ -46,23 +47,21 @@ const PAUSE_MS = 50
 /** The trends of an account, plus a week. */
 const SAMPLE_DAYS = 35
 const RUN_DAYS = 90
+const ALERT_DAYS = 30
 /** Requests that keep their routing explanation, in addition to all failed ones. */
 const EXPLAINED_TURNS = 10_000
 /** Per transaction: each frees a page or more. */
 const EXPLANATIONS = 20
 
 /** Keeps the hourly totals. Rejects with the reason of `signal` when it aborts between slices. */
-export const retain = (deps: RetentionDeps, signal: AbortSignal): Promise<void> =>
-  withShortLog(deps.db, () => deleteExpired(deps, signal))
-
-const deleteExpired = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
+export const retain = async ({ db, clock, settings }: RetentionDeps, signal: AbortSignal): Promise<void> => {
   const { requestLogRetentionDays, auditRetentionDays, conversationAffinityMaxAgeDays } = settings.current()
   const now = clock.now()
   const pause = () => clock.sleep(PAUSE_MS, signal)
-  const inSlices = async (forget: (tx: Tx) => number, slice = SLICE): Promise<void> => {
+  const inSlices = async (forget: (tx: Tx) => Promise<number>, slice = SLICE): Promise<void> => {
     let gone: number
     do {
-      gone = commit(db, forget)
+      gone = await commit(db, forget)
       await pause()
     } while (gone === slice)
   }
@@ -76,14 +75,16 @@ const deleteExpired = async ({ db, clock, settings }: RetentionDeps, signal: Abo
   await inSlices((tx) => deleteOwners(tx, now - conversationAffinityMaxAgeDays * DAY_MS))
   await inSlices((tx) => deleteFiles(tx, now - FILE_LIFE_MS))
   await inSlices((tx) => purgeRuns(tx, { before: now - RUN_DAYS * DAY_MS, limit: SLICE }))
+  await inSlices((tx) => purgeIncidents(tx, { before: now - ALERT_DAYS * DAY_MS, limit: SLICE }))
   if (auditRetentionDays > 0) {
     const before = startOfDay(now) - auditRetentionDays * DAY_MS
     await inSlices((tx) => purgeAuditLog(tx, { before, limit: SLICE, now }))
   }
-  commit(db, (tx) => deleteExpiredRows(tx, now))
+  await commit(db, (tx) => deleteExpiredRows(tx, now))
   await pause()
-  commit(db, (tx) => deleteSamples(tx, now - SAMPLE_DAYS * DAY_MS))
+  await commit(db, (tx) => deleteSamples(tx, now - SAMPLE_DAYS * DAY_MS))
   await pause()
+  while (await commit(db, (tx) => thinReadings(tx, now))) await pause()
   await clearLeftovers({ db, clock }, signal)
 }
 
@@ -91,50 +92,54 @@ const deleteExpired = async ({ db, clock, settings }: RetentionDeps, signal: Abo
 const startOfDay = (now: number): number => now - (now % DAY_MS)
 
 /** Expired rows are rejected anyway; few enough for one commit. */
-const deleteExpiredRows = (tx: Tx, now: number): void => {
-  dropExpiredSessions(tx, now)
-  dropExpiredKeySessions(tx, now)
-  dropExpiredChallenges(tx, now)
-  dropExpiredInvites(tx, now)
-  dropExpiredCalls(tx, now)
+const deleteExpiredRows = async (tx: Tx, now: number): Promise<void> => {
+  await dropExpiredSessions(tx, now)
+  await dropExpiredKeySessions(tx, now)
+  await dropExpiredChallenges(tx, now)
+  await dropExpiredInvites(tx, now)
+  await dropExpiredCalls(tx, now)
 }
 
 /** Attempts are deleted with their request. Returns the number of requests. */
-const deleteRequests = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
+const deleteRequests = async (tx: Tx, { before, limit }: { before: number; limit: number }): Promise<number> => {
   const old = tx.select({ id: requests.id }).from(requests).where(lt(requests.startedAt, before)).limit(limit)
-  return tx.delete(requests).where(inArray(requests.id, old)).run().changes
+  return (await tx.delete(requests).where(inArray(requests.id, old)).run()).changes
 }
 
-const deleteRejected = (tx: Tx, before: number): number => {
+const deleteRejected = async (tx: Tx, before: number): Promise<number> => {
   const old = tx
     .select({ id: rejectedClients.id })
     .from(rejectedClients)
     .where(lt(rejectedClients.minute, before))
     .limit(SLICE)
-  return tx.delete(rejectedClients).where(inArray(rejectedClients.id, old)).run().changes
+  return (await tx.delete(rejectedClients).where(inArray(rejectedClients.id, old)).run()).changes
 }
 
 /** Deletes one hour of samples per run, by account, to use the index. */
-const deleteSamples = (tx: Tx, before: number): void => {
-  tx.run(sql`DELETE FROM usage_samples WHERE account_id IN (SELECT id FROM accounts) AND hour < ${before}`)
+const deleteSamples = async (tx: Tx, before: number): Promise<void> => {
+  await tx.run(sql`DELETE FROM usage_samples WHERE account_id IN (SELECT id FROM accounts) AND hour < ${before}`)
 }
 
 /** The in-memory map checks the age itself and needs no update. */
-const deleteOwners = (tx: Tx, before: number): number =>
-  tx
-    .delete(affinity)
-    .where(
-      sql`(${affinity.kind}, ${affinity.keyHash}) IN (
+const deleteOwners = async (tx: Tx, before: number): Promise<number> =>
+  (
+    await tx
+      .delete(affinity)
+      .where(
+        sql`(${affinity.kind}, ${affinity.keyHash}) IN (
         SELECT kind, key_hash FROM affinity WHERE used_at < ${before} LIMIT ${SLICE})`,
-    )
-    .run().changes
+      )
+      .run()
+  ).changes
 
 /** By kind, which the primary key begins with. */
-const deleteFiles = (tx: Tx, before: number): number =>
-  tx
-    .delete(affinity)
-    .where(
-      sql`(${affinity.kind}, ${affinity.keyHash}) IN (
+const deleteFiles = async (tx: Tx, before: number): Promise<number> =>
+  (
+    await tx
+      .delete(affinity)
+      .where(
+        sql`(${affinity.kind}, ${affinity.keyHash}) IN (
         SELECT kind, key_hash FROM affinity WHERE kind = 'file' AND used_at < ${before} LIMIT ${SLICE})`,
-    )
-    .run().changes
+      )
+      .run()
+  ).changes

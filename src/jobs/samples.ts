@@ -16,17 +16,18 @@ export interface SamplesDeps {
 type Sample = typeof usageSamples.$inferInsert
 
 /** `written` holds the time of each account's last stored sample, so that idle accounts add no rows. */
-export const sampleUsage = ({ db, pool }: SamplesDeps, written: Map<string, number>): void => {
+export const sampleUsage = async ({ db, pool }: SamplesDeps, written: Map<string, number>): Promise<void> => {
   const fresh = pool.all().flatMap(({ id, usage }) => (usage && usage.at !== written.get(id) ? [{ id, usage }] : []))
   const rows = fresh.map(({ id, usage }) => getSample(id, usage))
-  commit(db, (tx) => {
+  await commit(db, async (tx) => {
     const known = new Set(
       // the pool may still contain a deleted one
-      tx.all<{ id: string }>(sql`SELECT id FROM accounts`).map(({ id }) => id),
+      (await tx.all<{ id: string }>(sql`SELECT id FROM accounts`)).map(({ id }) => id),
     )
     const stored = rows.filter(({ accountId }) => known.has(accountId))
     if (stored.length === 0) return
-    tx.insert(usageSamples)
+    await tx
+      .insert(usageSamples)
       .values(stored)
       .onConflictDoUpdate({
         target: [usageSamples.accountId, usageSamples.hour],

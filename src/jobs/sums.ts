@@ -22,6 +22,6 @@ const LATE_MS = HOUR_MS
 export const addUpCompletedHours = async ({ db, clock }: SumsDeps, signal: AbortSignal): Promise<void> => {
   const now = clock.now()
   const before = now - (now % HOUR_MS) - LATE_MS
-  while (commit(db, (tx) => addUpHours(tx, { before, rows: ROWS }))) await clock.sleep(PAUSE_MS, signal)
-  while (commit<boolean>(db, (tx) => digestHour(tx, before))) await clock.sleep(PAUSE_MS, signal)
+  while (await commit(db, (tx) => addUpHours(tx, { before, rows: ROWS }))) await clock.sleep(PAUSE_MS, signal)
+  while (await commit<boolean>(db, (tx) => digestHour(tx, before))) await clock.sleep(PAUSE_MS, signal)
 }

@@ -46,14 +46,14 @@ export interface WindowStartDeps {
 export const windowStartsJob = (deps: WindowStartDeps): Work => {
   let seen: SeenWindows | null = null
   return async (signal) => {
-    const before: SeenWindows = seen ?? readSeenWindows(deps.db)
+    const before: SeenWindows = seen ?? (await readSeenWindows(deps.db))
     const now = windowsNow(deps)
     await inLanes(dueAccounts(deps, before), LANES, async (start) => {
       signal.throwIfAborted()
       if (isOpen(deps)) await startOne(deps, start, signal)
       else now.set(start.account.id, before.get(start.account.id) ?? null)
     })
-    saveSeenWindows(deps.db, watched(deps, now))
+    await saveSeenWindows(deps.db, watched(deps, now))
     seen = now
   }
 }

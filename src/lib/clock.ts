@@ -1,5 +1,8 @@
 /** The only source of time: everything that waits or needs the time takes a `Clock`, so that tests can control it. */
 
+/** What a timer runs. If it returns a promise, its rejection is an uncaught error, as an exception is. */
+export type Task = () => unknown
+
 export interface Clock {
   /** Wall time, integer milliseconds since epoch. It can jump when the machine's clock is set. */
   now(): number
@@ -10,10 +13,13 @@ export interface Clock {
    * alive.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Runs `run` once after `ms`. Returns the cancel function. Does not keep the process alive. */
-  after(ms: number, run: () => void): () => void
+  /**
+   * Runs `run` once after `ms`. Returns the cancel function. Does not keep the process alive. What `run` resolves to is
+   * not waited for.
+   */
+  after(ms: number, run: Task): () => void
   /** Runs `run` every `ms` until the returned function is called. Does not keep the process alive. */
-  every(ms: number, run: () => void): () => void
+  every(ms: number, run: Task): () => void
 }
 
 /** The real clock. A callback that throws is an uncaught exception, as with any timer. */
@@ -50,11 +56,11 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 /** Blocks the whole process for `ms`, for commands with nothing else to do. */
 export const sleepSync = (ms: number): void => Bun.sleepSync(ms)
 
-function after(ms: number, run: () => void): () => void {
+function after(ms: number, run: Task): () => void {
   return startTimer(ms, false, run)
 }
 
-function startTimer(ms: number, keepsProcessAlive: boolean, run: () => void): () => void {
+function startTimer(ms: number, keepsProcessAlive: boolean, run: Task): () => void {
   const timer = setTimeout(run, Math.min(ms, LONGEST_TIMER_MS))
   if (!keepsProcessAlive) timer.unref()
   return () => clearTimeout(timer)

@@ -69,6 +69,12 @@ export class Schedule {
     await this.#run(job)
   }
 
+  /** Waits for the current run, which may have missed the change, then runs the job again. */
+  async runAgain(name: string): Promise<void> {
+    await this.#jobs.get(name)?.run
+    await this.runNow(name)
+  }
+
   #arm(job: Job): void {
     if (this.#stop.signal.aborted) return
     const { clock, random } = this.#context

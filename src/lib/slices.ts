@@ -8,13 +8,13 @@ const PAUSE_MS = 5
 export const inSlices = async <T, R>(
   clock: Pick<Clock, 'sleep'>,
   items: readonly T[],
-  work: (slice: readonly T[]) => readonly R[],
+  work: (slice: readonly T[]) => Promise<readonly R[]>,
   size = SLICE,
 ): Promise<R[]> => {
   const results: R[] = []
   for (let at = 0; at < items.length; at += size) {
     if (at > 0) await clock.sleep(PAUSE_MS)
-    results.push(...work(items.slice(at, at + size)))
+    results.push(...(await work(items.slice(at, at + size))))
   }
   return results
 }

@@ -33,5 +33,18 @@ export const describeAgent = (userAgent: string | null): string => {
 /** The program without its version: `codex_exec`; null: it names none. */
 export const clientName = (userAgent: string | null): string | null => userAgent?.match(/^[^\s/]+/)?.[0] ?? null
 
+/** Programs whose own name says little: Claude Code calls itself `claude-cli`. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  'claude-cli': 'Claude Code',
+  'claude-code': 'Claude Code',
+  Anthropic: 'Anthropic SDK',
+  AsyncAnthropic: 'Anthropic SDK (async)',
+  OpenAI: 'OpenAI SDK',
+  AsyncOpenAI: 'OpenAI SDK (async)',
+}
+
+/** The name that people know for a `clientName`; others stay. */
+export const programName = (client: string): string => (Object.hasOwn(PROGRAMS, client) ? PROGRAMS[client]! : client)
+
 const getName = (table: typeof BROWSERS, userAgent: string): string | undefined =>
   table.find(([pattern]) => pattern.test(userAgent))?.[1]

@@ -6,10 +6,10 @@ import { readFact } from './facts.ts'
 const NAME = 'encryption_key_fingerprint'
 
 /** The fingerprint of the key used for `db`; null: nothing has been sealed. */
-export const getEncryptionKeyId = (db: Db): string | null => readFact(db, NAME)
+export const getEncryptionKeyId = (db: Db): Promise<string | null> => readFact(db, NAME)
 
 /** Stores `fingerprint` unless another process already has; returns the stored one. */
-export const claimEncryptionKeyId = (tx: Tx, fingerprint: string): string | null => {
-  tx.insert(facts).values({ name: NAME, value: fingerprint }).onConflictDoNothing().run()
+export const claimEncryptionKeyId = async (tx: Tx, fingerprint: string): Promise<string | null> => {
+  await tx.insert(facts).values({ name: NAME, value: fingerprint }).onConflictDoNothing().run()
   return getEncryptionKeyId(tx)
 }

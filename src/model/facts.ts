@@ -3,13 +3,13 @@ import { eq } from 'drizzle-orm'
 import type { Db, Tx } from '../../db/commit.ts'
 import { facts } from '../../db/schema/system.ts'
 
-export const readFact = (db: Db, name: string): string | null =>
-  db.select({ value: facts.value }).from(facts).where(eq(facts.name, name)).get()?.value ?? null
+export const readFact = async (db: Db, name: string): Promise<string | null> =>
+  (await db.select({ value: facts.value }).from(facts).where(eq(facts.name, name)).get())?.value ?? null
 
-export const writeFact = (tx: Tx, name: string, value: string): void => {
-  tx.insert(facts).values({ name, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
+export const writeFact = async (tx: Tx, name: string, value: string): Promise<void> => {
+  await tx.insert(facts).values({ name, value }).onConflictDoUpdate({ target: facts.name, set: { value } }).run()
 }
 
-export const dropFact = (tx: Tx, name: string): void => {
-  tx.delete(facts).where(eq(facts.name, name)).run()
+export const dropFact = async (tx: Tx, name: string): Promise<void> => {
+  await tx.delete(facts).where(eq(facts.name, name)).run()
 }

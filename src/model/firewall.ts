@@ -13,13 +13,18 @@ export class Firewall {
   readonly #db: Db
   #ranges: readonly Cidr[] = []
 
-  constructor(db: Db) {
+  private constructor(db: Db) {
     this.#db = db
-    this.reload()
   }
 
-  reload(): void {
-    this.#ranges = listEntries(this.#db).flatMap(({ ipAddress }) => parseCidr(ipAddress) ?? [])
+  static async open(db: Db): Promise<Firewall> {
+    const firewall = new Firewall(db)
+    await firewall.reload()
+    return firewall
+  }
+
+  async reload(): Promise<void> {
+    this.#ranges = (await listEntries(this.#db)).flatMap(({ ipAddress }) => parseCidr(ipAddress) ?? [])
   }
 
   /** An empty list allows everyone. Otherwise clients with unknown address (null) are rejected. */
@@ -29,31 +34,31 @@ export class Firewall {
 }
 
 /** Oldest first. */
-export const listEntries = (db: Db): FirewallEntry[] =>
+export const listEntries = (db: Db): Promise<FirewallEntry[]> =>
   db.select().from(firewallEntries).orderBy(asc(firewallEntries.createdAt), asc(firewallEntries.ipAddress)).all()
 
 /** Stores `text` in its canonical form. Throws `invalid_ip`, `ip_exists`. */
-export const addEntry = (tx: Tx, text: string, actor: Actor): FirewallEntry => {
+export const addEntry = async (tx: Tx, text: string, actor: Actor): Promise<FirewallEntry> => {
   const ipAddress = canonical(text)
   if (!ipAddress) throw new AppError('invalid_ip', { param: 'ipAddress' })
-  const [added] = tx
+  const [added] = await tx
     .insert(firewallEntries)
     .values({ ipAddress, createdAt: actor.at })
     .onConflictDoNothing()
     .returning()
     .all()
   if (!added) throw new AppError('ip_exists', { param: 'ipAddress' })
-  append(tx, actor, 'firewall_entry_added', { target: ipAddress })
+  await append(tx, actor, 'firewall_entry_added', { target: ipAddress })
   notice(tx, 'firewall')
   return added
 }
 
 /** Removes the entry in any spelling. Throws `ip_not_found`. */
-export const removeEntry = (tx: Tx, text: string, actor: Actor): void => {
+export const removeEntry = async (tx: Tx, text: string, actor: Actor): Promise<void> => {
   const ipAddress = canonical(text) ?? ''
-  const removed = tx.delete(firewallEntries).where(eq(firewallEntries.ipAddress, ipAddress)).returning().all()
+  const removed = await tx.delete(firewallEntries).where(eq(firewallEntries.ipAddress, ipAddress)).returning().all()
   if (removed.length === 0) throw new AppError('ip_not_found')
-  append(tx, actor, 'firewall_entry_removed', { target: ipAddress })
+  await append(tx, actor, 'firewall_entry_removed', { target: ipAddress })
   notice(tx, 'firewall')
 }
 

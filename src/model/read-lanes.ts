@@ -23,6 +23,9 @@ export const READ_LANES = {
   accountTrend: 'quick',
   accountSpend: 'quick',
   accountHistory: 'quick',
+  accountStatement: 'slow',
+  statementSteps: 'slow',
+  meterOddities: 'slow',
   fleetActivity: 'slow',
   conversations: 'quick',
   conversation: 'quick',
@@ -30,4 +33,7 @@ export const READ_LANES = {
   countSticky: 'quick',
   poolWeek: 'quick',
   sampledUse: 'quick',
+  creditRates: 'slow',
+  summedUse: 'slow',
+  recentUse: 'quick',
 } as const

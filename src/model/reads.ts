@@ -1,8 +1,9 @@
 /** The queries for the names in `read-lanes.ts`, loaded by the reader's threads. */
-import { sql } from 'drizzle-orm'
-import type { Db } from '../../db/commit.ts'
+import { atOneMoment, type Db } from '../../db/commit.ts'
 import { accountHistory } from './accounts/account-events-read.ts'
 import { accountSpend, accountTrend } from './accounts/account-trends.ts'
+import { meterOddities } from './accounts/oddity-events.ts'
+import { accountStatement, statementSteps } from './accounts/statement-read.ts'
 import { auditLog } from './audit/audit-log.ts'
 import { verifyAuditLog } from './audit/audit-verify.ts'
 import { conversation, conversations } from './conversations/conversations.ts'
@@ -11,6 +12,7 @@ import { recentCallers } from './log/recent-clients.ts'
 import { rejectedPage } from './log/rejected-clients.ts'
 import { logHistogram, rejectedHistogram } from './log/request-histogram.ts'
 import { newRequests, requestLog, requestLogOptions, requestLogs } from './log/request-log.ts'
+import { creditRates } from './log/request-units.ts'
 import { fleetActivity } from './overview/fleet-activity.ts'
 import { overviewBegin, overviewPresent, overviewSlots } from './overview/overview.ts'
 import { poolWeek, sampledUse } from './overview/pool-history.ts'
@@ -18,20 +20,15 @@ import type { READ_LANES } from './read-lanes.ts'
 import { reportBars } from './reports/report-bars.ts'
 import { reportCsv } from './reports/report-csv.ts'
 import { report } from './reports/reports.ts'
+import { recentUse, summedUse } from './shares/logged-use.ts'
 import { countSticky, stickySessions } from './sticky/sticky-sessions.ts'
 import { tableSizes } from './table-sizes.ts'
 
 /** Runs several queries on one snapshot, while other connections may write and purge. */
-const atOneMoment =
-  <Args extends unknown[], Value>(run: (db: Db, ...args: Args) => Value) =>
-  (db: Db, ...args: Args): Value => {
-    db.all(sql`BEGIN`)
-    try {
-      return run(db, ...args)
-    } finally {
-      db.all(sql`COMMIT`)
-    }
-  }
+const consistent =
+  <Args extends unknown[], Value>(run: (db: Db, ...args: Args) => Promise<Value>) =>
+  (db: Db, ...args: Args): Promise<Value> =>
+    atOneMoment(db, (moment) => run(moment, ...args))
 
 const READS = {
   overviewBegin,
@@ -45,23 +42,29 @@ const READS = {
   logHistogram,
   rejectedHistogram,
   rejectedPage,
-  report: atOneMoment(report),
-  reportBars: atOneMoment(reportBars),
+  report: consistent(report),
+  reportBars: consistent(reportBars),
   reportCsv,
   recentCallers,
   auditLog,
-  auditVerdict: atOneMoment(verifyAuditLog),
+  auditVerdict: consistent(verifyAuditLog),
   tableSizes,
   accountTrend,
   accountSpend,
   accountHistory,
-  fleetActivity: atOneMoment(fleetActivity),
-  conversations: atOneMoment(conversations),
-  conversation: atOneMoment(conversation),
+  accountStatement: consistent(accountStatement),
+  statementSteps,
+  meterOddities,
+  fleetActivity: consistent(fleetActivity),
+  conversations: consistent(conversations),
+  conversation: consistent(conversation),
   poolWeek,
   sampledUse,
   stickySessions,
   countSticky,
+  creditRates,
+  summedUse,
+  recentUse,
 } satisfies Record<keyof typeof READ_LANES, unknown>
 
 export type Reads = typeof READS

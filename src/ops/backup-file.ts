@@ -1,5 +1,4 @@
 /** Makes one backup: a snapshot of the database, checked before it gets its final name. Blocks; never call it in a server. */
-import type { Database } from 'bun:sqlite'
 import {
   chmodSync,
   closeSync,
@@ -15,16 +14,18 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { checkpoint } from '../../db/checkpoint.ts'
+import { type Connection, vacuumInto } from '../../db/connection.ts'
 import { readerDatabase } from '../../db/open.ts'
+import { postgresBytes } from '../../db/postgres/copy-postgres.ts'
+import { copyToSqlite } from '../../db/postgres/copy-ways.ts'
 import { HOUR_MS } from '../lib/durations.ts'
 import { systemRandom } from '../lib/random.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { BackupError, checkKey, integrityFindings, isOurs } from './backup-verify.ts'
 
 interface BackupRequest {
-  /** The database, which may be in use. */
-  source: string
+  /** The database, which may be in use: a file, or PostgreSQL. `now` is ms since epoch. */
+  source: string | { url: string; now: number }
   /** Path of the copy; must not exist. */
   target: string
   /** The key file to copy to `<target>.key`; null: no key, so the backup's secrets stay encrypted. */
@@ -32,7 +33,7 @@ interface BackupRequest {
   /** For tests: free bytes on the disk of a path. */
   roomFor?: (path: string) => number
   /** For tests: creates a hard link. */
-  link?: typeof linkSync
+  link?: (from: string, to: string) => unknown
 }
 
 interface BackupMade {
@@ -42,12 +43,13 @@ interface BackupMade {
 }
 
 /**
- * Uses `VACUUM INTO`: one read transaction, so a running server continues writing and the copy is consistent. Both
- * files have mode 0600 from the start. Throws `BackupError` after removing partial files.
+ * Uses `VACUUM INTO`: one read transaction, so a running server continues writing and the copy is consistent. For
+ * PostgreSQL, it writes the same kind of file, also from one snapshot. Both files have mode 0600 from the start. Throws
+ * `BackupError` after removing partial files.
  */
-export const makeBackup = (request: BackupRequest): BackupMade => {
+export const makeBackup = async (request: BackupRequest): Promise<BackupMade> => {
   const { source, target, keyFile, roomFor = freeBytes, link = linkSync } = request
-  if (!existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
+  if (typeof source === 'string' && !existsSync(source)) throw new BackupError(`There is no database at ${source}.`)
   // SQLite would use an earlier log file of that name for this database.
   const names = [target, ...getLogs(target), ...(keyFile === null ? [] : [toKey(target)])]
   for (const path of names) if (existsSync(path)) throw taken(path)
@@ -57,13 +59,13 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
   try {
     createPrivately(partial)
     removeLeftovers(dirname(target), statSync(partial).mtimeMs, (name) => name === basename(target))
-    requireRoom(source, roomFor(target))
-    vacuumInto(source, partial)
-    checkpointBefore(source)
-    requireWhole(partial, keyFile)
+    requireRoom(await getBytes(source), roomFor(target))
+    if (typeof source === 'string') copyInto(source, partial)
+    else await copyToSqlite(source.url, partial, source.now)
+    await requireWhole(partial, keyFile)
     if (keyFile !== null) copyPrivately(keyFile, toKey(partial))
-    moveIntoPlace(partial, target, link)
-    if (keyFile !== null) moveIntoPlace(toKey(partial), toKey(target), link)
+    await moveIntoPlace(partial, target, link)
+    if (keyFile !== null) await moveIntoPlace(toKey(partial), toKey(target), link)
   } catch (cause) {
     throw cause instanceof BackupError ? cause : new BackupError(`The backup failed: ${getMessage(cause)}`, { cause })
   } finally {
@@ -73,16 +75,16 @@ export const makeBackup = (request: BackupRequest): BackupMade => {
 }
 
 /**
- * Copies through the connection of a server whose database file was deleted, which no other process can read. Blocks
- * all streams, which is better than losing everything. Returns null, or why it failed, like `writeInChild`.
+ * Copies through the connection of a server whose database file was deleted, which no other process can read. Returns
+ * null, or why it failed, like `writeInChild`.
  */
-export const copyThroughServer = (sqlite: Database, target: string): string | null => {
+export const copyThroughServer = async (writer: Connection, target: string): Promise<string | null> => {
   const partial = getPartial(target)
   try {
     createPrivately(partial)
-    sqlite.run('VACUUM INTO ?', [partial])
-    requireWhole(partial)
-    moveIntoPlace(partial, target, linkSync)
+    await writer.call(vacuumInto, partial)
+    await requireWhole(partial)
+    await moveIntoPlace(partial, target, linkSync)
     return null
   } catch (err) {
     return getMessage(err)
@@ -127,10 +129,14 @@ const MIB = 1024 * 1024
 /** Left free for requests and tokens, which are stored at the same time. */
 const SPARE_BYTES = 200 * MIB
 
-/** Includes the log, which may contain newer pages. */
-const requireRoom = (source: string, free: number): void => {
+/** Includes SQLite's log, which may contain newer pages. */
+const getBytes = async (source: BackupRequest['source']): Promise<number> => {
+  if (typeof source !== 'string') return postgresBytes(source.url)
   const log = `${source}-wal`
-  const bytes = statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
+  return statSync(source).size + (existsSync(log) ? statSync(log).size : 0)
+}
+
+const requireRoom = (bytes: number, free: number): void => {
   if (free < bytes + SPARE_BYTES)
     throw new BackupError(
       `Not enough free space for a backup: ${Math.floor(free / MIB)} MiB are free, but it needs ` +
@@ -144,9 +150,13 @@ const freeBytes = (path: string): number => {
 }
 
 /** By a link, because a rename would replace a file created in the meantime. */
-const moveIntoPlace = (partial: string, target: string, link: typeof linkSync): void => {
+const moveIntoPlace = async (
+  partial: string,
+  target: string,
+  link: (from: string, to: string) => unknown,
+): Promise<void> => {
   try {
-    link(partial, target)
+    await link(partial, target)
   } catch {
     createPrivately(target) // vfat, exFAT and many shares have no links: this is what the rename replaces
     try {
@@ -185,35 +195,23 @@ export const flush = (path: string): void => {
  */
 export const copyDatabase = (source: string, target: string): void => {
   createPrivately(target)
-  vacuumInto(source, target)
+  copyInto(source, target)
   flush(target)
 }
 
 /** Into an existing empty file. */
-const vacuumInto = (source: string, target: string): void => {
+const copyInto = (source: string, target: string): void => {
   const { sqlite } = readerDatabase(source)
   try {
     sqlite.run('PRAGMA query_only = OFF') // under it SQLite refuses to write the copy, too (SQLite 3.54)
-    sqlite.run('VACUUM INTO ?', [target])
+    vacuumInto(sqlite, target)
   } finally {
     sqlite.close()
   }
 }
 
-/**
- * During the copy, all writes stay in the server's log. Checkpointing here spares the server's next commit from it,
- * which would block requests for as long (SQLite 3.54: 0.4 s after half a minute).
- */
-const checkpointBefore = (source: string): void => {
-  try {
-    checkpoint(source)
-  } catch {
-    // The copy is complete. Without write permission, or while a server opens or closes, this is not needed.
-  }
-}
-
 /** SQLite accepts an empty file as target. */
-const createPrivately = (path: string): void => {
+export const createPrivately = (path: string): void => {
   try {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (cause) {
@@ -226,7 +224,7 @@ const taken = (path: string, cause?: unknown): BackupError =>
   new BackupError(`${path} already exists. Choose another name.`, { cause })
 
 /** Checks a new backup: stored durably, intact, and encrypted with its key. */
-const requireWhole = (path: string, keyFile: string | null = null): void => {
+const requireWhole = async (path: string, keyFile: string | null = null): Promise<void> => {
   flush(path)
   const { sqlite, db } = readerDatabase(path)
   try {
@@ -234,7 +232,7 @@ const requireWhole = (path: string, keyFile: string | null = null): void => {
     if (finding !== undefined)
       throw new BackupError(`No backup was created, because the database is damaged: ${finding}`)
     if (!isOurs(sqlite)) throw new BackupError('No backup was created, because this is not a database of Sluice.')
-    if (keyFile !== null && checkKey(getEncryptionKeyId(db), keyFile) === 'other')
+    if (keyFile !== null && checkKey(await getEncryptionKeyId(db), keyFile) === 'other')
       throw new BackupError(
         `${keyFile} is not the encryption key of this database. Set SLUICE_ENCRYPTION_KEY_FILE to the right one.`,
       )

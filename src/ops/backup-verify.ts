@@ -40,13 +40,13 @@ export const isRestorable = ({ damage, schema, schemaDifferences, key }: BackupV
   damage.length === 0 && schema !== 'newer' && schemaDifferences.length === 0 && key === 'fits'
 
 /** Tries `keyFile` on it. Throws `BackupError` when it is not a Sluice database. */
-export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
+export const verifyBackup = async (file: string, keyFile: string): Promise<BackupVerdict> => {
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw new BackupError(`There is no file ${file}.`)
   const { sqlite, db } = opened(file)
   try {
     const schema = schemaAge(sqlite, file)
     const damage = integrityFindings(sqlite)
-    const keyFingerprint = getEncryptionKeyId(db)
+    const keyFingerprint = await getEncryptionKeyId(db)
     return {
       file,
       damage,
@@ -54,7 +54,7 @@ export const verifyBackup = (file: string, keyFile: string): BackupVerdict => {
       schemaDifferences: schema === 'newer' ? [] : schemaDifferences(sqlite, MIGRATIONS),
       keyFingerprint,
       key: checkKey(keyFingerprint, keyFile),
-      audit: getAudit(sqlite, db),
+      audit: await getAudit(sqlite, db),
       ...getSizes(sqlite),
     }
   } catch (cause) {
@@ -111,7 +111,7 @@ export const isOurs = (sqlite: Database): boolean =>
   sqlite.query("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").get() !== null
 
 /** Releases without audit hashes have nothing to verify. */
-const getAudit = (sqlite: Database, db: Db): AuditVerdict => {
+const getAudit = async (sqlite: Database, db: Db): Promise<AuditVerdict> => {
   const columns = sqlite.query<{ name: string }, []>('PRAGMA table_info(audit_logs)').all()
   if (columns.some(({ name }) => name === 'hash')) return verifyAuditLog(db)
   const rows = getCount(sqlite, 'audit_logs')

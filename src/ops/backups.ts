@@ -56,6 +56,7 @@ export class Backups {
   readonly #deps: BackupsDeps
   #making: Promise<Backup> | null = null
   #newestAt: number | null = null
+  #failure: string | null = null
 
   constructor(deps: BackupsDeps) {
     this.#deps = deps
@@ -64,6 +65,11 @@ export class Backups {
   /** Time of the newest backup (ms since epoch), as of the last listing. */
   get newestAt(): number | null {
     return this.#newestAt
+  }
+
+  /** Why the last backup failed. Null if it did not, or if none was made since the server started. */
+  get failure(): string | null {
+    return this.#failure
   }
 
   /** Newest first. */
@@ -96,6 +102,7 @@ export class Backups {
       () => write(target, signal),
       (err: Error) => err.message,
     )
+    this.#failure = problem === null || signal?.aborted ? null : spoken(problem)
     if (problem !== null) throw new AppError('internal_error', { message: `The backup failed: ${spoken(problem)}` })
     const made = (await this.list()).find(({ name }) => target.endsWith(name))
     if (!made) throw new AppError('internal_error', { message: 'The backup failed: its file is missing.' })

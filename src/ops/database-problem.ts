@@ -13,9 +13,14 @@ export const getDatabaseProblem = (err: unknown, path: string): DatabaseProblem 
   return trouble ? trouble(path, err.message) : getDatabaseProblem(err.cause, path)
 }
 
-/** SQLite's base code, without extensions as in `SQLITE_IOERR_READ`; a file system code only for this file. */
+/**
+ * SQLite's base code, without extensions as in `SQLITE_IOERR_READ`; the kind of PostgreSQL's error; a file system code
+ * only for this file.
+ */
 const getCode = (err: Error, path: string): string => {
-  const { code, path: at } = err as NodeJS.ErrnoException // as: both are undefined if absent
+  const { code, errno, path: at } = err as Omit<NodeJS.ErrnoException, 'errno'> & { errno?: unknown } // as: undefined if absent
+  if (String(code).startsWith('ERR_POSTGRES_'))
+    return POSTGRES_CODES.find(([kind]) => kind.test(`${code} ${errno}`))?.[1] ?? ''
   const [sqlite] = /^SQLITE_[A-Z]+/.exec(String(code)) ?? []
   return sqlite ?? (at === path ? String(code) : '')
 }
@@ -63,6 +68,43 @@ const closed = (path: string, message: string): DatabaseProblem => ({
   advice: `Make the user that runs Sluice the owner of ${dirname(path)} and its files. Check that the disk is not mounted read-only.`,
 })
 
+const unreachable = (_: string, message: string): DatabaseProblem => ({
+  says: `PostgreSQL cannot be reached: ${message}.`,
+  advice: `Check that it runs and that this machine can connect to the address in ${URL_VARIABLE}.`,
+})
+
+const login = (_: string, message: string): DatabaseProblem => ({
+  says: `PostgreSQL rejected the connection: ${message}.`,
+  advice: `Check the user, password and database in ${URL_VARIABLE}.`,
+})
+
+const crowded = (_: string, message: string): DatabaseProblem => ({
+  says: `PostgreSQL accepts no more connections: ${message}.`,
+  advice: 'Raise its max_connections. Each node uses up to 12.',
+})
+
+const postgresFull = (_: string, message: string): DatabaseProblem => ({
+  says: `PostgreSQL has no space left: ${message}.`,
+  advice: 'Free some space on the disk of PostgreSQL.',
+})
+
+const postgresReadOnly = (): DatabaseProblem => ({
+  says: 'PostgreSQL is read-only.',
+  advice: `${URL_VARIABLE} may point to a standby. Set it to the primary server.`,
+})
+
+const URL_VARIABLE = 'SLUICE_DATABASE_URL'
+
+/** By code and SQLSTATE (www.postgresql.org/docs/15/errcodes-appendix.html). */
+const POSTGRES_CODES: readonly [RegExp, string][] = [
+  [/^ERR_POSTGRES_(CONNECTION|IDLE|LIFETIME)_/, 'postgres-unreachable'],
+  [/ (08|57P0|25P03)/, 'postgres-unreachable'],
+  [/^ERR_POSTGRES_\w*AUTH| (28|3D)/, 'postgres-login'],
+  [/ 53300/, 'postgres-crowded'],
+  [/ 53100/, 'postgres-full'],
+  [/ 25006/, 'postgres-read-only'],
+]
+
 const DATABASE_PROBLEMS: Readonly<Record<string, (path: string, message: string) => DatabaseProblem>> = {
   SQLITE_NOTADB: damaged,
   SQLITE_CORRUPT: damaged,
@@ -78,4 +120,9 @@ const DATABASE_PROBLEMS: Readonly<Record<string, (path: string, message: string)
   EPERM: closed,
   EROFS: closed,
   EISDIR: closed,
+  'postgres-unreachable': unreachable,
+  'postgres-login': login,
+  'postgres-crowded': crowded,
+  'postgres-full': postgresFull,
+  'postgres-read-only': postgresReadOnly,
 }

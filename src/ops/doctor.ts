@@ -14,14 +14,14 @@ interface Report {
 
 interface DoctorDeps {
   clock: Clock
-  folder: () => FolderFacts
+  folder: () => Promise<FolderFacts>
   upstream: UpstreamFacts
 }
 
 /** Takes at most five seconds longer than `folder`, for the upstream checks. Never rejects. */
 export const runDoctor = async ({ clock, folder, upstream }: DoctorDeps): Promise<Report> => {
   const at = clock.now()
-  const findings = await runChecks([...folderChecks(folder()), ...upstreamChecks(upstream)])
+  const findings = await runChecks([...folderChecks(await folder()), ...upstreamChecks(upstream)])
   return { verdict: getWorstVerdict(findings), findings, at }
 }
 

@@ -5,6 +5,7 @@ import { readKey } from '../lib/key-file.ts'
 import { fingerprint } from '../lib/seal.ts'
 import { type Backup, backupFolder } from './backups.ts'
 import { type Check, type Found, passed, problem, unknown, warning } from './checks.ts'
+import { type PostgresFacts, postgresChecks } from './postgres-facts.ts'
 
 export interface FolderFacts {
   dir: string
@@ -19,12 +20,16 @@ export interface FolderFacts {
   backupIntervalHours: number
   /** ms since epoch */
   now: number
+  /** Present if the database is PostgreSQL. `databasePath` is not used then. */
+  postgres?: () => Promise<PostgresFacts | { unusable: string }>
 }
 
 export const folderChecks = (facts: FolderFacts): Check[] => [
   { id: 'data_folder', title: 'Data folder', run: () => checkFolder(facts) },
   { id: 'disk_space', title: 'Free space', run: () => checkSpace(facts) },
-  { id: 'database', title: 'Database file', run: () => checkDatabase(facts) },
+  ...(facts.postgres
+    ? postgresChecks(facts.postgres)
+    : [{ id: 'database', title: 'Database file', run: () => checkDatabase(facts) }]),
   { id: 'key_file', title: 'Encryption key', run: () => checkKey(facts) },
   { id: 'backup', title: 'Backups', run: () => checkBackups(facts) },
 ]
@@ -40,7 +45,7 @@ const NETWORK = new Map([
   [0x517b, 'SMB'],
 ])
 
-const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
+const checkFolder = async ({ dir, databasePath, postgres }: FolderFacts): Promise<Found> => {
   const folder = await stat(dir).catch((err: NodeJS.ErrnoException) => {
     if (err.code === 'ENOTDIR') return null // its parent is a file
     throw err
@@ -54,7 +59,7 @@ const checkFolder = async ({ dir, databasePath }: FolderFacts): Promise<Found> =
   )
   if (!isWritable)
     return problem(`Sluice can’t write to ${dir}.`, `Make the user that runs Sluice its owner: chown -R USER ${dir}`)
-  const network = NETWORK.get((await statfs(dir)).type)
+  const network = postgres ? undefined : NETWORK.get((await statfs(dir)).type)
   if (network)
     return problem(
       `${dir} is on a network file system (${network}), where database locks don’t work reliably.`,
@@ -72,10 +77,12 @@ const MIB = 1024 * 1024
 const LOW_BYTES = 1024 * MIB
 const TOO_LOW_BYTES = 200 * MIB
 
-const checkSpace = async ({ dir, databasePath }: FolderFacts): Promise<Found> => {
+const checkSpace = async ({ dir, databasePath, postgres }: FolderFacts): Promise<Found> => {
   const { bavail, bsize } = await statfs(dir)
   const free = bavail * bsize
   const used = await getSize(databasePath)
+  if (postgres && free < LOW_BYTES) return warning(`${mib(free)} free.`, 'Free some disk space for backups.')
+  if (postgres) return passed(`${mib(free)} free.`)
   if (free < TOO_LOW_BYTES)
     return problem(`Only ${mib(free)} free.`, 'Free some disk space, or Sluice can’t store requests and tokens.')
   if (free < Math.max(LOW_BYTES, 2 * used))

@@ -1,6 +1,6 @@
 /** What the running server knows about itself: request counts, outages, event loop lag, backups, and the doctor. */
-import type { Database } from 'bun:sqlite'
 import { statSync } from 'node:fs'
+import { type Db, holdWriter } from '../../db/commit.ts'
 import type { Config } from '../boot/env.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { LedgerEntry } from '../proxy/ledger/ledger.ts'
@@ -14,6 +14,7 @@ import { Doctor } from './doctor.ts'
 import { getFolderPaths } from './folder-paths.ts'
 import { LoopLag } from './loop-lag.ts'
 import { OutageWatch } from './outage.ts'
+import { readPostgresFacts } from './postgres-facts.ts'
 import { TurnCounts } from './turn-counts.ts'
 
 export interface Ops {
@@ -31,8 +32,8 @@ export interface Ops {
 interface OpsDeps {
   config: Config
   /** The server's database. */
-  database: { sqlite: Database; isNamed: () => boolean }
-  keyFingerprint: () => string | null
+  database: { db: Db; isNamed: () => boolean }
+  keyFingerprint: () => Promise<string | null>
   clock: Clock
   dial: Dial
   settings: () => Readonly<Settings>
@@ -43,9 +44,12 @@ interface OpsDeps {
 export const createOps = (deps: OpsDeps): Ops => {
   const { config, database, keyFingerprint, clock, dial, settings } = deps
   const places = getFolderPaths(config)
+  const { databaseUrl } = places
   const writeNamed = writeInChild(config.raw)
   const write: typeof writeNamed = async (target, signal) =>
-    database.isNamed() ? writeNamed(target, signal) : copyThroughServer(database.sqlite, target)
+    database.isNamed()
+      ? writeNamed(target, signal)
+      : holdWriter(database.db, (writer) => copyThroughServer(writer, target))
   const backups = new Backups({ dir: places.dir, clock, write })
   const lostDatabase = () => {
     if (database.isNamed()) return null
@@ -55,13 +59,14 @@ export const createOps = (deps: OpsDeps): Ops => {
     const trouble = lostDatabase()
     return trouble && problem(trouble.says, trouble.advice)
   }
-  const folder = () => ({
+  const folder = async () => ({
     ...places,
-    keyFingerprint: keyFingerprint(),
+    keyFingerprint: await keyFingerprint(),
     databaseFinding: databaseFinding(),
     backups: () => backups.list(),
     backupIntervalHours: settings().backupIntervalHours,
     now: clock.now(),
+    ...(databaseUrl !== null && { postgres: () => readPostgresFacts(databaseUrl, clock) }),
   })
   const upstream = { dial, clock, baseUrl: config.UPSTREAM_BASE_URL, authBaseUrl: config.AUTH_BASE_URL }
   const turns = new TurnCounts(deps.isKnownModel)

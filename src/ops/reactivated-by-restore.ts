@@ -19,8 +19,8 @@ export interface Reactivated {
 }
 
 /** Compares `restored` with `present`. Throws SQLite errors for missing tables. */
-export const getReactivated = (restored: Db, present: Db): Reactivated => {
-  const [before, now] = [validIn(restored), validIn(present)]
+export const getReactivated = async (restored: Db, present: Db): Promise<Reactivated> => {
+  const [before, now] = [await validIn(restored), await validIn(present)]
   const lost = new Map([...before.people].filter(([id]) => !now.people.has(id)))
   const isOther = ({ id, hash }: { id: string; hash: string | null }) =>
     hash !== null && now.people.has(id) && now.people.get(id)?.hash !== hash
@@ -33,30 +33,29 @@ export const getReactivated = (restored: Db, present: Db): Reactivated => {
   }
 }
 
-const validIn = (db: Db) => ({
+const validIn = async (db: Db) => ({
   keys: new Map(
-    db
-      .select({ id: apiKeys.id, name: apiKeys.name })
-      .from(apiKeys)
-      .where(eq(apiKeys.isActive, true))
-      .all()
-      .map(({ id, name }) => [id, name]),
+    (await db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).where(eq(apiKeys.isActive, true)).all()).map(
+      ({ id, name }) => [id, name],
+    ),
   ),
   people: new Map(
-    db
-      .select({ id: users.id, username: users.username, hash: users.passwordHash })
-      .from(users)
-      .where(eq(users.status, 'active'))
-      .all()
-      .map((row) => [row.id, row]),
+    (
+      await db
+        .select({ id: users.id, username: users.username, hash: users.passwordHash })
+        .from(users)
+        .where(eq(users.status, 'active'))
+        .all()
+    ).map((row) => [row.id, row]),
   ),
   passkeys: new Map(
-    db
-      .select({ id: passkeys.id, name: passkeys.name, username: users.username })
-      .from(passkeys)
-      .innerJoin(users, and(eq(users.id, passkeys.userId), eq(users.status, 'active')))
-      .all()
-      .map(({ id, name, username }) => [id, `${name} of ${username}`]),
+    (
+      await db
+        .select({ id: passkeys.id, name: passkeys.name, username: users.username })
+        .from(passkeys)
+        .innerJoin(users, and(eq(users.id, passkeys.userId), eq(users.status, 'active')))
+        .all()
+    ).map(({ id, name, username }) => [id, `${name} of ${username}`]),
   ),
-  guests: db.select().from(settings).where(eq(settings.key, 'guestAccessEnabled')).get()?.value === true,
+  guests: (await db.select().from(settings).where(eq(settings.key, 'guestAccessEnabled')).get())?.value === true,
 })

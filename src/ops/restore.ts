@@ -1,4 +1,5 @@
 /** Replaces the database with a verified and migrated backup, keeping the old files. */
+
 import type { Database } from 'bun:sqlite'
 import {
   constants,
@@ -21,6 +22,7 @@ import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { type OpenedDatabase, openDatabase, readerDatabase } from '../../db/open.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import { sessions } from '../../db/schema/people.ts'
+import { filterInOrder } from '../lib/in-order.ts'
 import { type Actor, append } from '../model/audit/audit.ts'
 import { getEncryptionKeyId } from '../model/encryption-key-id.ts'
 import { copyDatabase, copyPrivately, flush, getLogs, removePartial, toKey } from './backup-file.ts'
@@ -57,7 +59,7 @@ export interface Restored {
  * backup are kept, because the backup's are spent; sessions are not restored, so that no signed-out user is signed in
  * again. Throws `FolderLockedError` while a server uses the folder, and `BackupError`.
  */
-export const restoreBackup = (asked: RestoreRequest): Restored => {
+export const restoreBackup = async (asked: RestoreRequest): Promise<Restored> => {
   const { file, dir } = asked
   mkdirSync(dir, { recursive: true, mode: 0o700 })
   const request = { ...asked, databasePath: resolveLinks(asked.databasePath), keyPath: resolveLinks(asked.keyPath) }
@@ -73,11 +75,11 @@ export const restoreBackup = (asked: RestoreRequest): Restored => {
     if (resolveLinks(dir) !== resolveLinks(home)) locks.push(acquireFolderLock(home)) // another server may use it
     removePartial(incoming) // left by a killed process
     const chosenKey = existsSync(toKey(file)) ? toKey(file) : keyPath
-    requireRestorable(verifyBackup(file, chosenKey), keyPath)
+    requireRestorable(await verifyBackup(file, chosenKey), keyPath)
     copyDatabase(file, incoming) // not copied bytewise: the newest commits may be in its log
-    const verdict = { ...verifyBackup(incoming, chosenKey), file }
+    const verdict = { ...(await verifyBackup(incoming, chosenKey)), file }
     requireRestorable(verdict, keyPath)
-    const prepared = prepare(incoming, request)
+    const prepared = await prepare(incoming, request)
     const isOtherKey = chosenKey !== keyPath && !isSameKey(chosenKey, keyPath)
     const incomingKey = isOtherKey ? prepareKey(chosenKey, keyPath) : null
     const aside = moveAside(asked, { withKey: isOtherKey })
@@ -124,23 +126,26 @@ const requireRestorable = (verdict: BackupVerdict, keyPath: string): void => {
 }
 
 /** Migrates the copy and closes it as one file without log. */
-const prepare = (
+const prepare = async (
   path: string,
   request: RestoreRequest,
-): Pick<Restored, 'migrated' | 'tokensKept' | 'revived' | 'isForeign'> => {
+): Promise<Pick<Restored, 'migrated' | 'tokensKept' | 'revived' | 'isForeign'>> => {
   const opened = openDatabase(path)
   try {
     const migrated = migrate(opened.sqlite, MIGRATIONS, request.actor.at)
-    const present = withPresent(request.databasePath, ({ db }) => tokensIn(db, opened)) ?? []
-    const isForeign = withPresent(request.databasePath, ({ db }) => areUnrelated(opened.db, db)) ?? false
-    const revived = isForeign ? null : withPresent(request.databasePath, ({ db }) => getReactivated(opened.db, db))
-    const tokensKept = commit(opened.db, (tx) => {
-      tx.delete(sessions).run()
-      const kept = present.filter((account) => keepTokens(tx, account)).length
+    const present = (await withPresent(request.databasePath, ({ db }) => tokensIn(db, opened))) ?? []
+    const isForeign = (await withPresent(request.databasePath, ({ db }) => areUnrelated(opened.db, db))) ?? false
+    const revived = isForeign
+      ? null
+      : await withPresent(request.databasePath, ({ db }) => getReactivated(opened.db, db))
+    const tokensKept = await commit(opened.db, async (tx) => {
+      await tx.delete(sessions).run()
+      const kept = (await filterInOrder(present, (account) => keepTokens(tx, account))).length
       const details = { file: basename(request.file), migrated: migrated.length, tokensKept: kept }
-      append(tx, request.actor, 'backup_restored', { details })
+      await append(tx, request.actor, 'backup_restored', { details })
       return kept
     })
+    opened.stopReading()
     opened.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
     opened.sqlite.run('PRAGMA journal_mode = DELETE')
     return { migrated, tokensKept, revived, isForeign }
@@ -155,8 +160,8 @@ type PresentTokens = Pick<
 >
 
 /** Tokens of the old database if encrypted with the same key; otherwise none. */
-const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
-  if (getEncryptionKeyId(present) !== getEncryptionKeyId(db)) return []
+const tokensIn = async (present: Db, { db }: OpenedDatabase): Promise<PresentTokens[]> => {
+  if ((await getEncryptionKeyId(present)) !== (await getEncryptionKeyId(db))) return []
   const { id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt } = accounts
   return present
     .select({ id, accessTokenSealed, refreshTokenSealed, idTokenSealed, lastRefreshAt })
@@ -165,18 +170,18 @@ const tokensIn = (present: Db, { db }: OpenedDatabase): PresentTokens[] => {
 }
 
 /** Releases without fingerprints count as the same installation. */
-const areUnrelated = (restored: Db, present: Db): boolean => {
-  const [ours, theirs] = [getEncryptionKeyId(restored), getEncryptionKeyId(present)]
+const areUnrelated = async (restored: Db, present: Db): Promise<boolean> => {
+  const [ours, theirs] = [await getEncryptionKeyId(restored), await getEncryptionKeyId(present)]
   return ours !== null && theirs !== null && ours !== theirs
 }
 
 /** The result of `look` on the old database; null when missing or unreadable. */
-const withPresent = <T>(path: string, look: (present: OpenedDatabase) => T): T | null => {
+const withPresent = async <T>(path: string, look: (present: OpenedDatabase) => Promise<T>): Promise<T | null> => {
   if (!existsSync(path)) return null
   let present: OpenedDatabase | null = null
   try {
     present = readerDatabase(path)
-    return look(present)
+    return await look(present)
   } catch {
     return null // damaged, which may be the reason for the restore
   } finally {
@@ -185,12 +190,14 @@ const withPresent = <T>(path: string, look: (present: OpenedDatabase) => T): T |
 }
 
 /** They are sealed for their column and row, which are the same here. */
-const keepTokens = (tx: Tx, { id, ...tokens }: PresentTokens): boolean =>
-  tx
-    .update(accounts)
-    .set(tokens)
-    .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
-    .run().changes > 0
+const keepTokens = async (tx: Tx, { id, ...tokens }: PresentTokens): Promise<boolean> =>
+  (
+    await tx
+      .update(accounts)
+      .set(tokens)
+      .where(and(eq(accounts.id, id), lt(accounts.lastRefreshAt, tokens.lastRefreshAt)))
+      .run()
+  ).changes > 0
 
 /**
  * Keeps the old files by a second link under their usual names, so that the database keeps its name until the final

@@ -4,14 +4,16 @@ import type { AppEnv, Bindings } from '../boot/bindings.ts'
 import { gateway } from './gateway.ts'
 
 /** Paths of the gateway; with an unusable or missing Host, the URL is only the path. */
-const GATEWAY_URL = /^(https?:\/\/[^/?#]+)?\/((v1|backend-api|wham)([/?#]|$)|health(\/(live|ready|startup))?([?#]|$))/
+const GATEWAY_URL =
+  /^(https?:\/\/[^/?#]+)?\/((v1|backend-api|wham|mcp)([/?#]|$)|health(\/(live|ready|startup))?([?#]|$))/
 
 export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
 
 /** Answers one request. After a hand-over the connection closes with it, so that the next one reaches the successor. */
 export const answer = (request: Request, env: Bindings): Response | Promise<Response> => {
   const response = isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env)
-  return env.lifecycle.handedOver ? closing(response) : response
+  const { handedOver, leaving } = env.lifecycle
+  return handedOver || leaving ? closing(response) : response
 }
 
 const closing = async (answer: Response | Promise<Response>): Promise<Response> => {

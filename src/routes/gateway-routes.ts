@@ -3,10 +3,13 @@ import type { Hono } from 'hono'
 import { live, ready, startup } from '../admin/health.ts'
 import type { AppEnv } from '../boot/bindings.ts'
 import { opportunisticAdmission } from '../proxy/handlers/admission.ts'
+import { showCapacity } from '../proxy/handlers/capacity.ts'
 import { chatCompletions } from '../proxy/handlers/chat.ts'
 import { nativeCompact, publicCompact } from '../proxy/handlers/compact.ts'
 import { embeddings } from '../proxy/handlers/embeddings.ts'
 import { listResetCredits, showKeyUsage } from '../proxy/handlers/key-usage.ts'
+import { answerMcp, rejectMcpStream } from '../proxy/handlers/mcp.ts'
+import { countTokens, messages } from '../proxy/handlers/messages.ts'
 import { nativeModels, publicModel, publicModels } from '../proxy/handlers/models.ts'
 import { showNativeResetCredits, showNativeUsage } from '../proxy/handlers/native-usage.ts'
 import { redeemCredit } from '../proxy/handlers/redeem-credit.ts'
@@ -81,6 +84,8 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.delete('/v1/responses/:id', ...deleteResponse)
   app.get('/v1/responses/:id/input_items', ...listInputItems)
   app.post('/v1/chat/completions', ...chatCompletions)
+  app.post('/v1/messages', ...messages)
+  app.post('/v1/messages/count_tokens', ...countTokens)
   app.get('/v1/models', ...publicModels)
   app.get('/v1/models/:id', ...publicModel)
   app.post('/v1/embeddings', ...embeddings)
@@ -91,12 +96,16 @@ const mountPublicTraffic = (app: Hono<AppEnv>): void => {
   app.post('/v1/warmup', ...warmUpByBody)
   app.post('/v1/warmup/:mode', ...warmUpByPath)
   app.get('/v1/usage', ...showKeyUsage)
+  app.get('/v1/capacity', ...showCapacity)
   app.get('/v1/reset-credit', ...listResetCredits)
   app.post('/v1/reset-credit', ...redeemCredit)
   app.post('/v1/live', ...publicLive)
   app.get('/v1/live/:callId', ...publicSideband)
   app.post('/v1/realtime/calls', ...publicCall)
   app.get('/v1/realtime', ...realtimeSideband)
+  app.post('/mcp', ...answerMcp)
+  app.get('/mcp', ...rejectMcpStream)
+  app.delete('/mcp', ...rejectMcpStream)
 }
 
 /** HAProxy probes with OPTIONS by default. */

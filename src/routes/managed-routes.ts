@@ -1,6 +1,16 @@
 /** Routes of what the dashboard manages beside accounts, keys and users: a part of the table in `dashboard-routes.ts`. */
 import type { Hono } from 'hono'
-import { showAutomation, showAutomations, showNewAutomation, showRunPage } from '../admin/automation-pages.ts'
+import {
+  acknowledgeAlert,
+  createAlertChannel,
+  deleteAlertChannel,
+  editAlertChannel,
+  listAlertChannels,
+  listAlertDeliveries,
+  listAlerts,
+  showBell,
+  testAlertChannel,
+} from '../admin/alerts.ts'
 import {
   createAutomationJob,
   deleteAutomationJob,
@@ -11,7 +21,11 @@ import {
   listAutomationRuns,
   listRunsOfAutomation,
   runAutomationNow,
+  showAutomation,
   showAutomationRun,
+  showAutomations,
+  showNewAutomation,
+  showRunPage,
 } from '../admin/automations.ts'
 import {
   deleteCapture,
@@ -36,7 +50,7 @@ import {
   showEgress,
   testEndpoint,
 } from '../admin/egress.ts'
-import { enterKeyPage, leaveKeyPage, renewOwnSecret, showKeyPage } from '../admin/key-holder.ts'
+import { enterKeyPage, leaveKeyPage, renewOwnSecret, showKeyPage } from '../admin/keys/holder.ts'
 import {
   cancelPlannedStart,
   getForecast,
@@ -45,16 +59,18 @@ import {
   putPlannerSettings,
   startWindowNow,
 } from '../admin/quota-planner.ts'
-import { showNewSource, showSource, showSources } from '../admin/source-pages.ts'
+import { showAlertChannel, showAlerts, showNewAlertChannel } from '../admin/settings/alerts.ts'
 import {
   createModelSource,
   deleteModelSource,
   discoverModels,
   editModelSource,
   listModelSources,
+  showNewSource,
+  showSource,
+  showSources,
   testModelSource,
 } from '../admin/sources.ts'
-import { showStickySessions } from '../admin/sticky-page.ts'
 import {
   deleteFilteredSessions,
   deleteStickySession,
@@ -62,6 +78,7 @@ import {
   listStickySessions,
   purgeStickySessions,
   releaseAccountSessions,
+  showStickySessions,
 } from '../admin/sticky-sessions.ts'
 import type { AppEnv } from '../boot/bindings.ts'
 import { pingForJob } from '../proxy/relay/ping.ts'
@@ -74,6 +91,7 @@ export const mountManaged = (app: Hono<AppEnv>): void => {
   mountKeyHolder(app)
   mountAutomations(app)
   mountCaptures(app)
+  mountAlerts(app)
 }
 
 /** Model sources. Forms can only POST. */
@@ -174,4 +192,22 @@ const mountCaptures = (app: Hono<AppEnv>): void => {
   app.get('/logs/captures/:id', ...showCapturedList)
   app.get('/logs/:id/captured', ...showCapturedTab)
   app.get('/capture-line', ...showCaptureLine)
+}
+
+/** Alerts and their channels. Forms can only POST. */
+const mountAlerts = (app: Hono<AppEnv>): void => {
+  app.get('/api/alerts', ...listAlerts)
+  app.get('/api/alerts/deliveries', ...listAlertDeliveries)
+  app.get('/api/alerts/channels', ...listAlertChannels)
+  app.post('/api/alerts/channels', ...createAlertChannel)
+  app.patch('/api/alerts/channels/:id', ...editAlertChannel)
+  app.post('/api/alerts/channels/:id', ...editAlertChannel)
+  app.delete('/api/alerts/channels/:id', ...deleteAlertChannel)
+  app.post('/api/alerts/channels/:id/delete', ...deleteAlertChannel)
+  app.post('/api/alerts/channels/:id/test', ...testAlertChannel)
+  app.post('/api/alerts/:key/acknowledge', ...acknowledgeAlert)
+  app.get('/settings/alerts', ...showAlerts)
+  app.get('/settings/alerts/new', ...showNewAlertChannel)
+  app.get('/settings/alerts/:id', ...showAlertChannel)
+  app.get('/bell', ...showBell)
 }

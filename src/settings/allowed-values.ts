@@ -10,6 +10,7 @@ interface Bounds {
   exclusiveMinimum?: number
   maxLength?: number
   anyOf?: readonly Bounds[]
+  properties?: Record<string, unknown>
 }
 
 /** "a whole number from 1 to 20", "true or false", "one of …", "text of at most 255 characters, or none". */
@@ -29,6 +30,8 @@ const inWords = (bounds: Bounds): string => {
       return `a whole number${getRange(bounds)}`
     case 'number':
       return `a number${getRange(bounds)}`
+    case 'object':
+      return `JSON with ${Object.keys(bounds.properties ?? {}).join(', ')}`
     default:
       return bounds.maxLength === undefined ? 'text' : `text of at most ${bounds.maxLength} characters`
   }

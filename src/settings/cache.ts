@@ -9,10 +9,14 @@ export class SettingsCache {
   readonly #changed: Signal<Readonly<Settings>>
   #stored: StoredSettings
 
-  constructor(db: Db, onListenerError: (err: unknown) => void) {
+  private constructor(db: Db, stored: StoredSettings, onListenerError: (err: unknown) => void) {
     this.#db = db
     this.#changed = new Signal(onListenerError)
-    this.#stored = readSettings(db)
+    this.#stored = stored
+  }
+
+  static async open(db: Db, onListenerError: (err: unknown) => void): Promise<SettingsCache> {
+    return new SettingsCache(db, await readSettings(db), onListenerError)
   }
 
   current(): Readonly<Settings> {
@@ -24,8 +28,8 @@ export class SettingsCache {
   }
 
   /** Called after a commit, or after another process wrote. */
-  reload(): void {
-    this.#stored = readSettings(this.#db)
+  async reload(): Promise<void> {
+    this.#stored = await readSettings(this.#db)
     this.#changed.emit(this.#stored.values)
   }
 

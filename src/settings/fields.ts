@@ -1,6 +1,7 @@
 /** What a form needs to know about each setting, from the schema: text, bounds, value and default. */
 import { z } from 'zod'
-import { isSameValue } from './same-value.ts'
+import type { ClaudeSize } from '../../db/schema/keys.ts'
+import { isSameValue } from '../lib/same-value.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
 import type { Section } from './setting.ts'
 
@@ -11,8 +12,18 @@ type Control =
   | { kind: 'text'; maxLength: number }
   /** `memberKeyDefaults`, for which the page has fields of its own. */
   | { kind: 'key-rules'; models: readonly string[] }
+  /** `claudeModels`. */
+  | { kind: 'claude-models'; offers: ClaudeOffers }
   /** Both bounds are included, except a `min` of 0 for a fractional number. */
   | { kind: 'number'; min: number; max: number; isWhole: boolean }
+
+/** What can be chosen for Claude names. */
+export interface ClaudeOffers {
+  models: readonly string[]
+  efforts: readonly string[]
+  /** The models that serve while none is chosen; null: no model is known. */
+  defaults: Readonly<Record<ClaudeSize, string | null>>
+}
 
 interface Choice {
   value: string
@@ -64,10 +75,18 @@ const describe = (name: SettingName): Omit<SettingField, 'value' | 'default' | '
   const described = Described.parse(z.toJSONSchema(Settings.shape[name]))
   const { section, label, help, unit, security } = described
   // as: `meta` allows no other
-  return { name, section: section as Section, label, help, unit, isSecurity: security, control: getControl(described) }
+  return {
+    name,
+    section: section as Section,
+    label,
+    help,
+    unit,
+    isSecurity: security,
+    control: getControl(name, described),
+  }
 }
 
-const getControl = (described: Described): Control => {
+const getControl = (name: SettingName, described: Described): Control => {
   switch (described.type) {
     case 'boolean':
       return { kind: 'switch' }
@@ -77,11 +96,13 @@ const getControl = (described: Described): Control => {
     case 'string':
       return described.enum ? getChoice(described) : { kind: 'text', maxLength: described.maxLength }
     case 'object':
-      return { kind: 'key-rules', models: [] }
+      return name === 'claudeModels' ? { kind: 'claude-models', offers: NO_OFFERS } : { kind: 'key-rules', models: [] }
     default:
       return getChoice(described)
   }
 }
+
+const NO_OFFERS: ClaudeOffers = { models: [], efforts: [], defaults: { opus: null, sonnet: null, haiku: null } }
 
 const getChoice = (described: Described): Control => ({
   kind: 'choice',

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { RESET_POLICIES } from '../../db/schema/accounts.ts'
 import { FAST_MODE_RULES } from '../../db/schema/keys.ts'
 import { isZone } from '../lib/zoned-days.ts'
+import { ALERTS } from './alert-settings.ts'
+import { ClaudeModels } from './claude-models.ts'
 import { KeyHolderPage, MemberKeyDefaults } from './key-settings.ts'
 import { PLANNER } from './planner-settings.ts'
 import { setting } from './setting.ts'
@@ -66,6 +68,7 @@ export const Settings = z.strictObject({
     label: 'Paid credits',
     help: 'Whether to spend paid credits when an account has used up its weekly or monthly quota.',
   }),
+  claudeModels: ClaudeModels,
   windowStart: setting(z.enum(WINDOW_STARTS), {
     section: 'windows',
     label: 'Start five-hour windows',
@@ -292,6 +295,7 @@ export const Settings = z.strictObject({
     help: 'When it is full, the oldest responses are deleted first.',
     unit: 'MiB',
   }),
+  ...ALERTS,
   backupIntervalHours: setting(z.int().min(0).max(720), {
     section: 'backups',
     label: 'Back up every',
@@ -319,6 +323,7 @@ export const DEFAULTS: Settings = {
   relativeAvailabilityTopK: 5,
   preferEarlierResetAccounts: true,
   paidCredits: 'last',
+  claudeModels: { opus: null, sonnet: null, haiku: null },
   windowStart: 'off',
   windowStartHours: '',
   windowStartZone: 'UTC',
@@ -372,6 +377,9 @@ export const DEFAULTS: Settings = {
   captureRetentionDays: 7,
   responseStoreMinutes: 60,
   responseStoreMiB: 64,
+  alertMinAccounts: 0,
+  alertAccountPercent: 0,
+  alertBlockedHours: 0,
   backupIntervalHours: 24,
   backupKeep: 7,
 }

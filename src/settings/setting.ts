@@ -9,6 +9,7 @@ export const SECTIONS = [
   'members',
   'routing',
   'affinity',
+  'claude',
   'windows',
   'planner',
   'resets',
@@ -18,6 +19,7 @@ export const SECTIONS = [
   'egress',
   'retention',
   'backups',
+  'alerts',
 ] as const
 export type Section = (typeof SECTIONS)[number]
 

@@ -6,7 +6,7 @@ import { egressPools } from '../../db/schema/egress.ts'
 import { modelSources } from '../../db/schema/sources.ts'
 import { facts, settings } from '../../db/schema/system.ts'
 import { AppError } from '../errors.ts'
-import { isSameValue } from './same-value.ts'
+import { isSameValue } from '../lib/same-value.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from './schema.ts'
 
 const VERSION = 'settings_version'
@@ -21,15 +21,15 @@ export interface StoredSettings {
  * The current settings: defaults overridden by stored rows. A row that does not fit its schema (from another version)
  * is replaced by the default and listed in `ignored`.
  */
-export const readSettings = (db: Db): StoredSettings & { ignored: string[] } => {
+export const readSettings = async (db: Db): Promise<StoredSettings & { ignored: string[] }> => {
   const values: Record<string, unknown> = { ...DEFAULTS }
   const ignored: string[] = []
-  for (const row of db.select().from(settings).all()) {
+  for (const row of await db.select().from(settings).all()) {
     const field = isSettingName(row.key) ? Settings.shape[row.key] : undefined
     if (field?.safeParse(row.value).success) values[row.key] = row.value
     else ignored.push(row.key)
   }
-  return { values: Object.freeze(Settings.parse(values)), version: readVersion(db), ignored }
+  return { values: Object.freeze(Settings.parse(values)), version: await readVersion(db), ignored }
 }
 
 interface Writing {
@@ -46,20 +46,21 @@ interface Writing {
  * `validation_error` when the merged settings are invalid,
  * `proxy_pool_not_found`.
  */
-export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing): SettingName[] => {
+export const writeSettings = async (tx: Tx, patch: Partial<Settings>, writing: Writing): Promise<SettingName[]> => {
   const { now } = writing
-  const before = readSettings(tx)
-  requireVersion(tx, patch, { ...writing, version: before.version })
+  const before = await readSettings(tx)
+  await requireVersion(tx, patch, { ...writing, version: before.version })
   const after = Settings.parse({ ...before.values, ...patch })
   requireConsistent(after)
   const changed = SETTING_NAMES.filter((name) => !isSameValue(after[name], before.values[name]))
-  if (changed.includes('singleAccountId')) requireAccount(tx, after.singleAccountId)
-  if (changed.includes('egressDefaultPoolId')) requirePool(tx, after.egressDefaultPoolId)
-  if (changed.includes('overflowSourceId')) requireSource(tx, after.overflowSourceId)
-  for (const key of changed) storeOne(tx, key, after[key], now)
+  if (changed.includes('singleAccountId')) await requireAccount(tx, after.singleAccountId)
+  if (changed.includes('egressDefaultPoolId')) await requirePool(tx, after.egressDefaultPoolId)
+  if (changed.includes('overflowSourceId')) await requireSource(tx, after.overflowSourceId)
+  for (const key of changed) await storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
     for (const name of [VERSION, ...changed.map(versionName)])
-      tx.insert(facts)
+      await tx
+        .insert(facts)
         .values({ name, value: String(before.version + 1) })
         .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
         .run()
@@ -68,31 +69,33 @@ export const writeSettings = (tx: Tx, patch: Partial<Settings>, writing: Writing
   return changed
 }
 
-const requireVersion = (
+const requireVersion = async (
   db: Db,
   patch: Partial<Settings>,
   { expectedVersion, isPartial = false, version }: Writing & { version: number },
-): void => {
+): Promise<void> => {
   if (expectedVersion === undefined || expectedVersion === version) return
-  const isTouched = isPartial && expectedVersion < version ? hasChanged(db, patch, expectedVersion) : true
+  const isTouched = isPartial && expectedVersion < version ? await hasChanged(db, patch, expectedVersion) : true
   if (isTouched) throw new AppError('settings_conflict')
 }
 
-const hasChanged = (db: Db, patch: Partial<Settings>, since: number): boolean =>
-  db
-    .select()
-    .from(facts)
-    .where(inArray(facts.name, Object.keys(patch).map(versionName)))
-    .all()
-    .some(({ value }) => Number(value) > since)
+const hasChanged = async (db: Db, patch: Partial<Settings>, since: number): Promise<boolean> =>
+  (
+    await db
+      .select()
+      .from(facts)
+      .where(inArray(facts.name, Object.keys(patch).map(versionName)))
+      .all()
+  ).some(({ value }) => Number(value) > since)
 
 /** Stores the version of this setting's last change; missing: never changed, as far as known. */
 const versionName = (key: string): string => `${VERSION}:${key}`
 
-const storeOne = (tx: Tx, key: SettingName, value: unknown, now: number) => {
-  if (isSameValue(value, DEFAULTS[key])) tx.delete(settings).where(eq(settings.key, key)).run()
+const storeOne = async (tx: Tx, key: SettingName, value: unknown, now: number) => {
+  if (isSameValue(value, DEFAULTS[key])) await tx.delete(settings).where(eq(settings.key, key)).run()
   else
-    tx.insert(settings)
+    await tx
+      .insert(settings)
       .values({ key, value, updatedAt: now })
       .onConflictDoUpdate({ target: settings.key, set: { value, updatedAt: now } })
       .run()
@@ -106,8 +109,8 @@ const requireConsistent = (values: Settings) => {
     })
 }
 
-const requireAccount = (tx: Tx, id: string | null): void => {
-  const isThere = id === null || tx.select().from(accounts).where(eq(accounts.id, id)).get()
+const requireAccount = async (tx: Tx, id: string | null): Promise<void> => {
+  const isThere = id === null || (await tx.select().from(accounts).where(eq(accounts.id, id)).get())
   if (!isThere)
     throw new AppError('validation_error', {
       message: `There is no account "${id}".`,
@@ -115,13 +118,13 @@ const requireAccount = (tx: Tx, id: string | null): void => {
     })
 }
 
-const requirePool = (tx: Tx, id: string | null): void => {
-  const isThere = id === null || tx.select().from(egressPools).where(eq(egressPools.id, id)).get()
+const requirePool = async (tx: Tx, id: string | null): Promise<void> => {
+  const isThere = id === null || (await tx.select().from(egressPools).where(eq(egressPools.id, id)).get())
   if (!isThere) throw new AppError('proxy_pool_not_found', { param: 'egressDefaultPoolId' })
 }
 
-const requireSource = (tx: Tx, id: string | null): void => {
-  const isThere = id === null || tx.select().from(modelSources).where(eq(modelSources.id, id)).get()
+const requireSource = async (tx: Tx, id: string | null): Promise<void> => {
+  const isThere = id === null || (await tx.select().from(modelSources).where(eq(modelSources.id, id)).get())
   if (!isThere)
     throw new AppError('validation_error', {
       message: `There is no model source "${id}".`,
@@ -129,8 +132,8 @@ const requireSource = (tx: Tx, id: string | null): void => {
     })
 }
 
-const readVersion = (db: Db): number => {
-  const row = db.select().from(facts).where(eq(facts.name, VERSION)).get()
+const readVersion = async (db: Db): Promise<number> => {
+  const row = await db.select().from(facts).where(eq(facts.name, VERSION)).get()
   return row ? Number(row.value) : 1
 }
 

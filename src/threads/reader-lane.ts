@@ -17,6 +17,8 @@ export interface LaneDeps {
 export const DEADLINE_MS = 2000
 export const WAIT_MS = 10_000
 export const START_MS = 10_000
+/** How long a stop waits for a running query, which cannot be interrupted. */
+export const CLOSE_MS = 1000
 /** Waiting reads, in total and per caller. */
 export const MAX_WAITING = 64
 const MAX_WAITING_EACH = 16
@@ -84,13 +86,34 @@ export class ReaderLane {
     return promise
   }
 
-  /** Running and waiting reads fail with `busy`. */
-  stop(): void {
-    this.#end(new AppError('busy'))
+  /** Running and waiting reads fail with `busy`. Resolves when the thread has closed the database. */
+  async stop(): Promise<void> {
+    const worker = this.#worker
+    this.#worker = null
+    this.#fail(new AppError('busy'))
+    if (worker) await this.#close(worker)
+  }
+
+  /** A connection that is not closed would leave the write-ahead log behind. */
+  async #close(worker: Worker): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
+      if ('kind' in data && data.kind === 'closed') resolve()
+    })
+    worker.addEventListener('close', () => resolve())
+    const cancelTimer = this.#deps.clock.after(CLOSE_MS, resolve)
+    worker.postMessage({ kind: 'close' } satisfies ToWorker)
+    await promise
+    cancelTimer()
+    worker.terminate()
   }
 
   #end(error: Error): void {
     this.#endWorker()
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
     const calls = [...(this.#running ? [this.#running] : []), ...this.#waiting]
     this.#running = null
     this.#waiting = []
@@ -133,7 +156,8 @@ export class ReaderLane {
     worker.addEventListener('message', ({ data }: MessageEvent<FromWorker>) => {
       if (!('kind' in data)) this.#settle(worker, data)
       else if (data.kind === 'ready') this.#begin(worker)
-      else this.#crashed(worker, data.error.message, Object.assign(data.error, { code: data.code }))
+      else if (data.kind === 'unopened')
+        this.#crashed(worker, data.error.message, Object.assign(data.error, { code: data.code }))
     })
     worker.addEventListener('error', ({ message }) => this.#crashed(worker, message))
     worker.addEventListener('close', () => {

@@ -3,13 +3,14 @@ import { readerDatabase } from '../../db/open.ts'
 import { AppError, type Code, type ErrorExtra } from '../errors.ts'
 import { type ReadArgs, type ReadName, read } from '../model/reads.ts'
 
-/** To the worker: the file once, first; then calls. */
+/** Messages to the worker: first the file, then calls, and finally `close`. */
 export type ToWorker =
   | { kind: 'open'; path: string }
   | { kind: 'call'; id: number; name: ReadName; args: ReadArgs<ReadName> }
+  | { kind: 'close' }
 
-/** From the worker: ready or failed once, first; then one `Answer` per call, in order. */
-export type FromWorker = { kind: 'ready' } | ({ kind: 'unopened' } & Failure) | Answer
+/** Messages from the worker: first ready or failed, then one `Answer` per call in order, and finally `closed`. */
+export type FromWorker = { kind: 'ready' } | ({ kind: 'unopened' } & Failure) | Answer | { kind: 'closed' }
 
 /** A SQLite error: its `code` is lost when crossing threads. */
 interface Failure {
@@ -23,17 +24,18 @@ export type Answer =
   | { id: number; refusal: { code: Code; extra: ErrorExtra } }
   | ({ id: number } & Failure)
 
-const answering = (path: string) => {
-  const { db } = readerDatabase(path)
-  return ({ id, name, args }: Extract<ToWorker, { kind: 'call' }>): Answer => {
+const opened = (path: string) => {
+  const { sqlite, db } = readerDatabase(path)
+  const answer = async ({ id, name, args }: Extract<ToWorker, { kind: 'call' }>): Promise<Answer> => {
     try {
-      return { id, value: read(db, name, args) }
+      return { id, value: await read(db, name, args) }
     } catch (error) {
       if (error instanceof AppError)
         return { id, refusal: { code: error.code, extra: { ...error.extra, cause: undefined } } }
       return { id, ...getFailure(error) }
     }
   }
+  return { answer, close: () => sqlite.close(true) } // also closes prepared statements, like the writer
 }
 
 const getFailure = (thrown: unknown): Failure => {
@@ -47,19 +49,23 @@ const thrownBySqlite = (error: unknown): Error => {
   return error.cause === undefined ? error : thrownBySqlite(error.cause)
 }
 
-let answer: ReturnType<typeof answering> | null = null
+let database: ReturnType<typeof opened> | null = null
 
-const opened = (path: string): FromWorker => {
+const open = (path: string): FromWorker => {
   try {
-    answer = answering(path)
+    database = opened(path)
     return { kind: 'ready' }
   } catch (error) {
     return { kind: 'unopened', ...getFailure(error) }
   }
 }
 
-self.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
-  if (data.kind === 'open') {
-    self.postMessage(opened(data.path))
-  } else if (answer) self.postMessage(answer(data))
-})
+const receive = async ({ data }: MessageEvent<ToWorker>): Promise<void> => {
+  if (data.kind === 'open') self.postMessage(open(data.path))
+  else if (data.kind === 'close') {
+    database?.close()
+    self.postMessage({ kind: 'closed' } satisfies FromWorker)
+  } else if (database) self.postMessage(await database.answer(data))
+}
+
+self.addEventListener('message', (message: MessageEvent<ToWorker>) => void receive(message))

@@ -5,14 +5,14 @@ import { type LaneDeps, ReaderLane } from './reader-lane.ts'
 
 /** All reads of `model/reads.ts` by name. They throw `busy` when an answer takes over two seconds, or too many wait. */
 export type Answers = {
-  [Name in ReadName]: (...args: ReadArgs<Name>) => Promise<ReturnType<Reads[Name]>>
+  [Name in ReadName]: (...args: ReadArgs<Name>) => ReturnType<Reads[Name]>
 }
 
 export interface Reader extends Answers {
   /** The same for caller `who`: callers take turns. Without it, Sluice itself is the caller. */
   for(who: string): Answers
-  /** Ends the threads; running reads fail with `busy`. */
-  stop(): void
+  /** Ends the threads. Running reads fail with `busy`. Resolves when the database is closed. */
+  stop(): Promise<unknown>
 }
 
 /** `newWorker`: for tests, another worker with the same protocol. */
@@ -24,17 +24,14 @@ type ReaderDeps = Omit<LaneDeps, 'newWorker'> & Partial<Pick<LaneDeps, 'newWorke
  */
 export const createReader = (deps: ReaderDeps): Reader => {
   const lanes = { quick: new ReaderLane({ newWorker, ...deps }), slow: new ReaderLane({ newWorker, ...deps }) }
-  const stop = () => {
-    lanes.quick.stop()
-    lanes.slow.stop()
-  }
+  const stop = () => Promise.all([lanes.quick.stop(), lanes.slow.stop()])
   return toReader((who, name, args) => lanes[READ_LANES[name]].ask(who, name, args), stop)
 }
 
 type Ask = (who: string, name: ReadName, args: ReadArgs<ReadName>) => Promise<unknown>
 
 /** A reader that gets its answers from `ask`. */
-export const toReader = (ask: Ask, stop: () => void): Reader => {
+export const toReader = (ask: Ask, stop: () => Promise<unknown>): Reader => {
   const names = Object.keys(READ_LANES) as ReadName[] // as: Object.keys loses the literal types
   const answersFor = (who: string): Answers => {
     const calls = names.map((name) => [name, (...args: ReadArgs<ReadName>) => ask(who, name, args)])

@@ -5,12 +5,26 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
 import type { Sealer } from '../lib/seal.ts'
-import { getIdentity, type ImportedAccount, JUST_GIVEN, unusableField } from '../model/accounts/auth-json.ts'
+import {
+  getAccessIdentity,
+  getIdentity,
+  type ImportedAccount,
+  JUST_GIVEN,
+  unusableField,
+} from '../model/accounts/auth-json.ts'
 import { completeFlow, type FlowRow, failFlow } from '../model/accounts/oauth-flows.ts'
 import type { Actor } from '../model/audit/audit.ts'
 import type { Route } from '../model/egress/route.ts'
 import { findPerson } from '../model/users/people.ts'
-import { type CodeGrant, exchangeCode, type OAuthCall, type OAuthContext, SignInError } from './oauth.ts'
+import {
+  type CodeGrant,
+  exchangeCode,
+  type OAuthCall,
+  type OAuthContext,
+  RefreshError,
+  refreshTokens,
+  SignInError,
+} from './oauth.ts'
 
 /** Pauses before each attempt to store the result. */
 const STORE_PAUSES_MS = [0, 250, 1000, 4000]
@@ -26,14 +40,14 @@ export interface CodeExchangesDeps {
 }
 
 /** The route of a sign-in. */
-export type RouteOfSignIn = (flow: Pick<FlowRow, 'accountId' | 'egressPoolId'>) => Route
+export type RouteOfSignIn = (flow: Pick<FlowRow, 'accountId' | 'egressPoolId'>) => Promise<Route>
 
 export class CodeExchanges {
-  readonly #deps: CodeExchangesDeps & { onEnd: () => void }
+  readonly #deps: CodeExchangesDeps & { onEnd: () => Promise<unknown> }
   /** By flow id. */
   readonly #running = new Map<string, Promise<void>>()
 
-  constructor(deps: CodeExchangesDeps & { onEnd: () => void }) {
+  constructor(deps: CodeExchangesDeps & { onEnd: () => Promise<unknown> }) {
     this.#deps = deps
   }
 
@@ -50,22 +64,28 @@ export class CodeExchanges {
   /** The first call starts the exchange; others wait for its result. */
   once(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
     const running = this.#running.get(flow.id)
-    if (running) return running
-    const exchange = this.#exchange(flow, grant, address).finally(() => {
-      this.#running.delete(flow.id)
-      this.#deps.onEnd()
-    })
+    if (running !== undefined) return running
+    const exchange = this.#exchangeOnce(flow, grant, address)
     this.#running.set(flow.id, exchange)
     return exchange
+  }
+
+  async #exchangeOnce(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
+    try {
+      await this.#exchange(flow, grant, address)
+    } finally {
+      this.#running.delete(flow.id)
+      await this.#deps.onEnd()
+    }
   }
 
   async #exchange(flow: FlowRow, grant: CodeGrant, address: string | null): Promise<void> {
     const { db, oauth, getRoute } = this.#deps
     try {
-      await this.#store(flow, await signedInAccount({ ...oauth, route: getRoute(flow) }, grant), address)
+      await this.#store(flow, await signedInAccount({ ...oauth, route: await getRoute(flow) }, grant), address)
     } catch (err) {
       if (!(err instanceof SignInError)) throw err
-      commit(db, (tx) => failFlow(tx, flow, err.message, getActor(this.#deps, flow, address)))
+      await commit(db, async (tx) => failFlow(tx, flow, err.message, await getActor(this.#deps, flow, address)))
     }
   }
 
@@ -75,8 +95,8 @@ export class CodeExchanges {
     for (const pauseMs of STORE_PAUSES_MS) {
       if (pauseMs > 0) await clock.sleep(pauseMs)
       try {
-        const doing = { sealer, random, actor: getActor(this.#deps, flow, address) }
-        commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
+        const doing = { sealer, random, actor: await getActor(this.#deps, flow, address) }
+        await commit(db, (tx) => completeFlow(tx, flow.id, imported, doing))
         return
       } catch (err) {
         if (err instanceof AppError) throw err
@@ -102,13 +122,25 @@ export const signedInAccount = async (oauth: OAuthCall, grant: CodeGrant): Promi
   return { identity, tokens, lastRefreshAt: JUST_GIVEN }
 }
 
+/**
+ * Exchanges a refresh token of another program for the account. The token cannot be used again. Throws `RefreshError`.
+ */
+export const accountOfRefreshToken = async (oauth: OAuthCall, refreshToken: string): Promise<ImportedAccount> => {
+  const tokens = await refreshTokens(oauth, { accessToken: '', refreshToken, idToken: '' })
+  const identity = tokens.idToken ? getIdentity(tokens.idToken) : getAccessIdentity(tokens.accessToken, {})
+  if (identity === null) throw new RefreshError('OpenAI did not return the account of this token.', null)
+  const unusable = unusableField({ identity, tokens })
+  if (unusable) throw new RefreshError(`ChatGPT sent an account that Sluice can't use: ${unusable}.`, null)
+  return { identity, tokens, lastRefreshAt: JUST_GIVEN }
+}
+
 /** A callback has no session, so the actor is the user who started the sign-in. */
-export const getActor = (
+export const getActor = async (
   { db, clock }: Pick<CodeExchangesDeps, 'db' | 'clock'>,
   { createdBy }: FlowRow,
   address: string | null,
-): Actor => {
-  const person = findPerson(db, createdBy)
+): Promise<Actor> => {
+  const person = await findPerson(db, createdBy)
   return {
     id: createdBy,
     name: person?.row.username ?? null,

@@ -3,11 +3,12 @@
  * token twice invalidates the account, so a refresh never runs twice, not even in two processes, and its result is
  * never dropped: the exchange continues without waiters, and storing is retried until it succeeds.
  */
-import { commit, type Db } from '../../db/commit.ts'
+import { commit, type Db, type Tx } from '../../db/commit.ts'
 import type { FolderLock } from '../../db/lock.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
-import { DAY_MS } from '../lib/durations.ts'
+import { DAY_MS, MINUTE_MS } from '../lib/durations.ts'
+import { getQueue } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Sealer } from '../lib/seal.ts'
 import { recordAccountEvent } from '../model/accounts/account-events.ts'
@@ -21,6 +22,7 @@ import {
 import { type AccountRow, listAccounts } from '../model/accounts/accounts.ts'
 import { type AccountTokens, getExpiry } from '../model/accounts/auth-json.ts'
 import type { Route } from '../model/egress/route.ts'
+import { dropFact, readFact, writeFact } from '../model/facts.ts'
 import type { AccountCredentials } from './headers.ts'
 import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 
@@ -28,6 +30,9 @@ import { type OAuthContext, RefreshError, refreshTokens } from './oauth.ts'
 export const REFRESH_AFTER_MS = 8 * DAY_MS
 /** After a temporary failure, no refresh is attempted for this long. */
 export const FAILURE_COOLDOWN_MS = 5000
+/** The name prefix in the `facts` table, followed by the account ID. */
+const MARK = 'refreshing_'
+const MARK_MS = 10 * MINUTE_MS
 /** How long a request waits for a token. */
 const PATIENCE_MS = 8000
 /** Between attempts to store; doubles. */
@@ -58,7 +63,9 @@ interface CredentialsDeps {
   /** The route of an account with this pool. */
   getRoute: (egressPoolId: string | null) => Route
   /** Null while another process refreshes the tokens of this account. */
-  lock: (accountId: string) => FolderLock | null
+  lock: (accountId: string) => Promise<FolderLock | null>
+  /** The number of this node, if another node can get its lock while it still waits for the upstream. */
+  node?: number | undefined
   /** The account cannot be refreshed any more: its state changes. */
   onPermanentFailure: (accountId: string, code: string, evidence: string) => void
   /** The account has a new token from any source, so errors caused by the old one no longer apply. */
@@ -71,16 +78,26 @@ export class Credentials {
   readonly #exchanges = new Set<Promise<AccountCredentials>>()
   /** Accounts whose refreshed tokens are not stored yet. */
   readonly #unstored = new Set<string>()
+  readonly #inTurn = getQueue(1)
 
-  constructor(deps: CredentialsDeps) {
+  private constructor(deps: CredentialsDeps) {
     this.#deps = deps
-    this.reload()
   }
 
-  /** Reloads the rows after a change; running refreshes continue. */
-  reload(): void {
+  static async open(deps: CredentialsDeps): Promise<Credentials> {
+    const credentials = new Credentials(deps)
+    await credentials.reload()
+    return credentials
+  }
+
+  /** Reloads the rows after a change, one read after another; running refreshes continue. */
+  reload(): Promise<void> {
+    return this.#inTurn(() => this.#reload())
+  }
+
+  async #reload(): Promise<void> {
     const next = new Map<string, Held>()
-    for (const row of listAccounts(this.#deps.db)) {
+    for (const row of await listAccounts(this.#deps.db)) {
       const before = this.#held.get(row.id)
       const isSame = before?.row.refreshTokenSealed === row.refreshTokenSealed
       const held = isSame ? Object.assign(before, { row }) : this.#hold(row, before)
@@ -133,7 +150,7 @@ export class Credentials {
   /** The running refresh, or a new one. */
   #renewal(accountId: string): Promise<AccountCredentials> {
     const held = this.#get(accountId)
-    if (held.refreshing) return held.refreshing
+    if (held.refreshing !== null) return held.refreshing
     if (held.failure && this.#deps.clock.monotonic() < held.notBefore) return Promise.reject(failed(held.failure))
     held.refreshing = this.#atMostPatience(this.#track(accountId, held))
     return held.refreshing
@@ -179,13 +196,13 @@ export class Credentials {
     try {
       if (held.tokens === UNREADABLE_TOKENS)
         throw new RefreshError('Its stored tokens cannot be read.', 'tokens_unreadable')
-      lock = this.#tryLock(accountId)
+      lock = await this.#tryLock(accountId)
       while (!lock) {
         await clock.sleep(LOCK_BEAT_MS)
-        lock = this.#tryLock(accountId)
+        lock = await this.#tryLock(accountId)
       }
-      if (!this.#requireStorable(held)) {
-        this.reload() // another process refreshed them
+      if (!(await this.#requireStorable(held))) {
+        await this.reload() // another process refreshed them
         return this.#getCredentials(this.#get(accountId))
       }
       const tokens = await refreshTokens({ ...oauth, route: getRoute(held.row.egressPoolId) }, held.tokens)
@@ -194,7 +211,7 @@ export class Credentials {
       return this.#getCredentials(this.#get(accountId)) // reloaded by the commit that stored them
     } catch (cause) {
       if (!(cause instanceof RefreshError)) throw cause
-      if (!this.#charge(held, cause)) {
+      if (!(await this.#charge(held, cause))) {
         log.info('a token refresh failed, but the tokens were already replaced', { account: accountId })
         return this.#getCredentials(this.#get(accountId))
       }
@@ -204,14 +221,40 @@ export class Credentials {
       if (cause.code !== null) onPermanentFailure(accountId, cause.code, cause.message)
       throw failed(cause)
     } finally {
+      await this.#unmark(accountId)
       lock?.release()
     }
   }
 
-  /** Throws when the lock cannot be created, as on a full disk: then tokens could not be stored either. */
-  #tryLock(accountId: string): FolderLock | null {
+  /**
+   * A node that loses its database connection loses its lock, but may already have the new token. The mark stops other
+   * nodes from using the old token until that node has had time to reconnect.
+   */
+  async #mark(tx: Tx, accountId: string): Promise<void> {
+    const { node, clock } = this.#deps
+    if (node === undefined) return
+    const [other, at] = ((await readFact(tx, MARK + accountId)) ?? '').split(' ').map(Number)
+    if (other && other !== node && clock.now() < (at ?? 0) + MARK_MS)
+      throw new RefreshError('Another node is still refreshing this account’s token.', null)
+    await writeFact(tx, MARK + accountId, `${node} ${clock.now()}`)
+  }
+
+  async #unmark(accountId: string): Promise<void> {
+    const { db, node, log } = this.#deps
+    if (node === undefined) return
     try {
-      return this.#deps.lock(accountId)
+      await commit(db, async (tx) => {
+        if ((await readFact(tx, MARK + accountId))?.startsWith(`${node} `)) await dropFact(tx, MARK + accountId)
+      })
+    } catch (err) {
+      log.warn('could not remove the mark of a token refresh', { account: accountId, err })
+    }
+  }
+
+  /** Throws when the lock cannot be created, as on a full disk: then tokens could not be stored either. */
+  async #tryLock(accountId: string): Promise<FolderLock | null> {
+    try {
+      return await this.#deps.lock(accountId)
     } catch (cause) {
       throw new RefreshError(NOT_STORABLE, null, cause)
     }
@@ -221,15 +264,17 @@ export class Credentials {
    * Spends the refresh token only if its successor can be stored: tests a similar write, and that no other account's
    * tokens are waiting. False when the token was replaced already.
    */
-  #requireStorable({ row }: Held): boolean {
+  async #requireStorable({ row }: Held): Promise<boolean> {
     if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
     try {
-      return commit(this.#deps.db, (tx) => {
-        const isCurrent = holdsTokens(tx, row)
-        if (isCurrent) touchTokens(tx, row)
+      return await commit(this.#deps.db, async (tx) => {
+        const isCurrent = await holdsTokens(tx, row)
+        if (isCurrent) await touchTokens(tx, row)
+        if (isCurrent) await this.#mark(tx, row.id)
         return isCurrent
       })
     } catch (cause) {
+      if (cause instanceof RefreshError) throw cause
       throw new RefreshError(NOT_STORABLE, null, cause)
     }
   }
@@ -240,9 +285,9 @@ export class Credentials {
     const change = { id: row.id, previousSealed: row.refreshTokenSealed, tokens, sealer, at: clock.now() }
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
       try {
-        const wasStored = commit(db, (tx) => {
-          const isStored = storeTokens(tx, change)
-          if (isStored) recordAccountEvent(tx, { ...ofToken(row, change.at), result: 'refreshed', detail: null })
+        const wasStored = await commit(db, async (tx) => {
+          const isStored = await storeTokens(tx, change)
+          if (isStored) await recordAccountEvent(tx, { ...ofToken(row, change.at), result: 'refreshed', detail: null })
           return isStored
         })
         this.#unstored.delete(row.id)
@@ -259,13 +304,13 @@ export class Credentials {
    * Adds the failure to the account's history. False when newer tokens exist, so that it says nothing about them. A
    * failed write must not change the refresh's error.
    */
-  #charge({ row }: Held, { code, message }: RefreshError): boolean {
+  async #charge({ row }: Held, { code, message }: RefreshError): Promise<boolean> {
     const { db, clock, log } = this.#deps
     const note = { ...ofToken(row, clock.now()), result: code ?? 'failed', detail: message }
     try {
-      return commit(db, (tx) => {
-        const isPresent = holdsTokens(tx, row)
-        if (isPresent) recordAccountEvent(tx, note)
+      return await commit(db, async (tx) => {
+        const isPresent = await holdsTokens(tx, row)
+        if (isPresent) await recordAccountEvent(tx, note)
         return isPresent
       })
     } catch (err) {

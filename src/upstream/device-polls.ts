@@ -16,7 +16,7 @@ interface DevicePollsDeps {
   getRoute: RouteOfSignIn
   granted: (flow: FlowRow, grant: CodeGrant) => Promise<void>
   /** `message` is shown to the user who is waiting. */
-  refused: (flow: FlowRow, message: string) => void
+  refused: (flow: FlowRow, message: string) => Promise<unknown>
 }
 
 export class DevicePolls {
@@ -58,7 +58,7 @@ export class DevicePolls {
     } catch (err) {
       if (signal.aborted) return
       if (!(err instanceof SignInError)) throw err
-      refused(flow, err.message)
+      await refused(flow, err.message)
     }
   }
 
@@ -66,6 +66,6 @@ export class DevicePolls {
     const { sealer, oauth, clock, getRoute } = this.#deps
     const { intervalSeconds } = flow
     const device = { deviceAuthId: getDeviceAuthId(flow, sealer), userCode: flow.userCode ?? '', intervalSeconds }
-    return waitForGrant({ ...oauth, route: getRoute(flow) }, device, { clock, signal })
+    return waitForGrant({ ...oauth, route: await getRoute(flow) }, device, { clock, signal })
   }
 }

@@ -53,7 +53,7 @@ export const refreshCatalogs = async (
   await inLanes(wanted, LANES, async (one) => {
     if (await refreshOne(deps, one, { at, signal })) isChanged = true
   })
-  if (isChanged) commit(deps.db, (tx) => notice(tx, 'catalog'))
+  if (isChanged) await commit(deps.db, async (tx) => notice(tx, 'catalog'))
 }
 
 const LANES = 4
@@ -67,7 +67,7 @@ const refreshOne = async (
   if (signal?.aborted) return false
   try {
     const models = await fetchModels(deps, accountId, { version, signal })
-    return commit(deps.db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
+    return await commit(deps.db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
   } catch (err) {
     if (!signal?.aborted)
       deps.log.warn('the model catalog of an account could not be fetched', {

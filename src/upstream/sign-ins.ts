@@ -4,6 +4,7 @@
  */
 import { commit } from '../../db/commit.ts'
 import { AppError } from '../errors.ts'
+import { getQueue } from '../lib/lanes.ts'
 import { getAccount } from '../model/accounts/accounts.ts'
 import {
   beginFlow,
@@ -60,6 +61,8 @@ export class SignIns {
   readonly #exchanges: CodeExchanges
   /** Where each flow's browser returns; in memory only. */
   readonly #homes = new Map<string, string>()
+  /** `follow` runs one at a time, so that an older read never decides last. */
+  readonly #inTurn = getQueue(1)
   #cancelExpiry = () => {}
   #isStopped = false
 
@@ -92,20 +95,20 @@ export class SignIns {
   /** Throws `account_not_found`, `proxy_pool_not_found`, `egress_unavailable`, and for a device what `requestDeviceCode` does. */
   async begin({ method, accountId, egressPoolId, actor, home }: Beginning): Promise<FlowRow> {
     const { db, clock, random, getRoute } = this.#deps
-    if (accountId !== null) getAccount(db, accountId)
-    else if (egressPoolId !== null) getPool(db, egressPoolId)
+    if (accountId !== null) await getAccount(db, accountId)
+    else if (egressPoolId !== null) await getPool(db, egressPoolId)
     const ofNew = accountId === null ? egressPoolId : null
-    const route = getRoute({ accountId, egressPoolId: ofNew })
+    const route = await getRoute({ accountId, egressPoolId: ofNew })
     if (route.kind === 'closed') throw noRoute(route.reason) // before the user signs in for nothing
     const flow = await this.#newFlow({ id: random.id('flow'), method, accountId, egressPoolId: ofNew }, route)
     const at = clock.now()
-    const row = commit(db, (tx) => {
-      expireFlows(tx, at, this.#exchanges.ids)
+    const row = await commit(db, async (tx) => {
+      await expireFlows(tx, at, this.#exchanges.ids)
       return beginFlow(tx, flow, { ...actor, at })
     })
     this.#homes.set(row.id, home)
     for (const oldest of this.#homes.keys()) if (this.#homes.size > MAX_HOMES) this.#homes.delete(oldest)
-    this.follow()
+    await this.follow()
     return row
   }
 
@@ -121,22 +124,26 @@ export class SignIns {
    * The current state; without an id, that of the user's latest flow. Throws `oauth_flow_not_found`, also for other
    * users' flows.
    */
-  status(who: string, id: string | null): FlowRow {
+  async status(who: string, id: string | null): Promise<FlowRow> {
     const { db } = this.#deps
-    return this.#asOfNow(id === null ? getLatestFlow(db, who) : getFlowOf(db, who, id))
+    return this.#asOfNow(id === null ? await getLatestFlow(db, who) : await getFlowOf(db, who, id))
   }
 
   /** The user's newest pending sign-in with this method for this account (null: a new account), or null. */
-  pending({ who, method, accountId }: Pick<FlowRow, 'method' | 'accountId'> & { who: string }): FlowRow | null {
+  async pending({
+    who,
+    method,
+    accountId,
+  }: Pick<FlowRow, 'method' | 'accountId'> & { who: string }): Promise<FlowRow | null> {
     const { db, clock } = this.#deps
     const now = clock.now()
     const isIt = (flow: FlowRow) =>
       flow.createdBy === who && flow.method === method && flow.accountId === accountId && flow.expiresAt > now
-    return pendingFlows(db).findLast(isIt) ?? null
+    return (await pendingFlows(db)).findLast(isIt) ?? null
   }
 
   #asOfNow(row: FlowRow): FlowRow {
-    return this.#exchanges.of(row.id) ? row : flowAt(row, this.#deps.clock.now())
+    return this.#exchanges.of(row.id) !== undefined ? row : flowAt(row, this.#deps.clock.now())
   }
 
   getOffer(flow: FlowRow): Offer {
@@ -162,18 +169,18 @@ export class SignIns {
     const { db, clock } = this.#deps
     const said = readCallback(address)
     if (said === null) throw new AppError('invalid_callback', { param: 'callbackUrl' })
-    const flow = flowOfState(db, said.state)
+    const flow = await flowOfState(db, said.state)
     const isOther = from.flowId !== null && from.flowId !== flow.id
     if (isOther || (from.who !== null && from.who !== flow.createdBy))
       throw new AppError('invalid_callback', { param: 'callbackUrl' })
     const isOver = flowAt(flow, clock.now()).status !== 'pending' && !this.#exchanges.of(flow.id)
     if (!isOver) await this.#end(flow, said, from.address)
-    return this.#asOfNow(getFlow(db, flow.id))
+    return this.#asOfNow(await getFlow(db, flow.id))
   }
 
   async #end(flow: FlowRow, said: NonNullable<ReturnType<typeof readCallback>>, address: string | null): Promise<void> {
     if (said.kind === 'refused') {
-      return this.#exchanges.of(flow.id) ?? this.#fail(flow, refusalText(said.error), address)
+      return this.#exchanges.of(flow.id) ?? (await this.#fail(flow, refusalText(said.error), address))
     }
     const { verifier } = getBrowserSecret(flow, this.#deps.sealer)
     return this.#exchanges.once(flow, { code: said.code, verifier, redirectUri: this.callbackUrl }, address)
@@ -183,28 +190,44 @@ export class SignIns {
    * Ends a pending sign-in: its URL and code stop working, and the port is freed immediately for other programs. An
    * ended flow stays unchanged. Throws `oauth_flow_not_found`, also for other users' flows.
    */
-  cancel(id: string, actor: Actor): FlowRow {
+  async cancel(id: string, actor: Actor): Promise<FlowRow> {
     const { db } = this.#deps
-    commit(db, (tx) => cancelFlow(tx, id, actor))
-    this.follow()
+    await commit(db, (tx) => cancelFlow(tx, id, actor))
+    await this.follow()
     this.#listener.closeIfUnused()
     return this.status(actor.id, id)
   }
 
   /** Polls and listens for exactly the pending flows. Call after every change, and at start. */
-  follow(): void {
+  follow(): Promise<void> {
+    return this.#inTurn(() => this.#follow())
+  }
+
+  async #follow(): Promise<void> {
     if (this.#isStopped) return
     const { db, clock } = this.#deps
     const now = clock.now()
-    if (pendingFlows(db).some(({ id, expiresAt }) => expiresAt <= now && !this.#exchanges.of(id)))
-      commit(db, (tx) => expireFlows(tx, now, this.#exchanges.ids))
-    const pending = pendingFlows(db)
-    this.#polls.follow(pending.filter(({ method }) => method === 'device'))
-    if (pending.some(({ method }) => method === 'browser')) this.#listener.open()
+    const isOver = ({ id, expiresAt }: FlowRow) => expiresAt <= now && !this.#exchanges.of(id)
+    if ((await pendingFlows(db)).some(isOver)) await this.#expire(now)
+    const pending = await pendingFlows(db)
+    if (this.#isStopped) return // in the meantime
+    const running = pending.filter((flow) => !isOver(flow))
+    this.#polls.follow(running.filter(({ method }) => method === 'device'))
+    if (running.some(({ method }) => method === 'browser')) this.#listener.open()
     else this.#listener.closeSoon()
     this.#cancelExpiry()
     const next = Math.min(...pending.map(({ expiresAt }) => expiresAt))
     this.#cancelExpiry = Number.isFinite(next) ? clock.after(Math.max(1000, next - now), () => this.follow()) : () => {}
+  }
+
+  /** If it fails, the flows stay pending and are expired a second later. */
+  async #expire(now: number): Promise<void> {
+    const { db, log } = this.#deps
+    try {
+      await commit(db, (tx) => expireFlows(tx, now, this.#exchanges.ids))
+    } catch (err) {
+      log.warn('could not store expired sign-ins', { err })
+    }
   }
 
   /** Leaves polling and the port to the process that runs the jobs. */
@@ -213,9 +236,9 @@ export class SignIns {
   }
 
   /** This process runs the jobs now. */
-  resume(): void {
+  async resume(): Promise<void> {
     this.#isStopped = false
-    this.follow()
+    await this.follow()
   }
 
   /** Stops waiting; running exchanges are completed. */
@@ -224,12 +247,13 @@ export class SignIns {
     this.#cancelExpiry()
     this.#polls.follow([])
     await this.#exchanges.settled()
+    await this.#inTurn(async () => {}) // nothing is read any more
     this.#listener.close()
   }
 
-  #fail(flow: FlowRow, message: string, address: string | null): void {
-    commit(this.#deps.db, (tx) => failFlow(tx, flow, message, getActor(this.#deps, flow, address)))
-    this.follow()
+  async #fail(flow: FlowRow, message: string, address: string | null): Promise<void> {
+    await commit(this.#deps.db, async (tx) => failFlow(tx, flow, message, await getActor(this.#deps, flow, address)))
+    await this.follow()
   }
 
   async #answer(url: string, address: string | null): Promise<CallbackAnswer> {

@@ -1,6 +1,7 @@
 /**
- * Which addresses a model source may have. Private networks are the point of sources. Rejected are addresses that no
- * server has, and addresses that give out credentials of the machine: link-local and the metadata services of clouds.
+ * Which addresses users may configure for model sources and alert channels. Addresses that no server can have are
+ * always rejected. So are link-local addresses and cloud metadata services, which return credentials of the machine.
+ * Private networks are allowed for sources; for alerts, it depends on the channel.
  */
 import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
 
@@ -22,6 +23,21 @@ const METADATA = ranges(
 /** Multicast, broadcast and reserved. */
 const NOT_A_HOST = ranges('224.0.0.0/3', 'ff00::/8')
 
+/** This machine and private networks: RFC 1918, RFC 6598, RFC 4193, and ranges that are not routed publicly. */
+const PRIVATE = ranges(
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '::/127',
+  'fc00::/7',
+  'fec0::/10',
+)
+
 /** These and names below them; a proxy may resolve them where we cannot. */
 const METADATA_NAMES: readonly string[] = [
   'metadata',
@@ -39,9 +55,9 @@ const METADATA_NAMES: readonly string[] = [
   'rancher-metadata',
 ]
 
-const METADATA_PROBLEM = 'This is a link-local or cloud metadata address, which cannot be a model source.'
+const METADATA_PROBLEM = 'This is a link-local or cloud metadata address, which is not allowed.'
 
-/** Why a source cannot be at `address`; null: it can. `address` comes from a URL or a name lookup. */
+/** Why `address` is always rejected, or null if it is not. `address` comes from a URL or a name lookup. */
 export const problemOfAddress = (address: string): string | null => {
   const forms = getForms(address)
   if (forms.length === 0) return 'This is not an IP address.'
@@ -49,12 +65,16 @@ export const problemOfAddress = (address: string): string | null => {
   return forms.some((form) => anyContains(NOT_A_HOST, form)) ? 'This address belongs to no single server.' : null
 }
 
-/** Why no source can have this host name (lower case, as a URL returns it); null: depends on its addresses. */
+/** Why this host name (in lower case, as a URL returns it) is always rejected. Null if it depends on its addresses. */
 export const problemOfName = (hostname: string): string | null => {
   const name = hostname.replace(/\.+$/, '')
   const isRefused = METADATA_NAMES.some((refused) => name === refused || name.endsWith(`.${refused}`))
   return isRefused ? METADATA_PROBLEM : null
 }
+
+/** Whether `address` is on this machine or in a private network. */
+export const isPrivateAddress = (address: string): boolean =>
+  getForms(address).some((form) => anyContains(PRIVATE, form))
 
 /** `address` and the IPv4 addresses inside it, as canonical texts; empty when it is none. */
 export const getForms = (address: string): string[] => {

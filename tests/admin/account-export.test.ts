@@ -4,34 +4,34 @@ import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { codexBody, getAnswer, testApp } from '../support/app.ts'
 import { people, problem } from '../support/people.ts'
 
-const open = () => {
-  const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+const open = async () => {
+  const app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
   const [member] = app.members
   if (!member) throw new Error('There is no account.')
   const { audit, ...rest } = people(app)
-  const exported = () => audit().filter(({ event }) => event === 'account_exported')
+  const exported = async () => (await audit()).filter(({ event }) => event === 'account_exported')
   const route = `POST /api/accounts/${member.id}/export/auth`
   return { app, ...member, ...rest, exported, route }
 }
 
 describe('exporting an account', () => {
   test('requires the export permission, which an operator does not have', async () => {
-    const { as, guest, route, exported } = open()
-    for (const visitor of [as('operator'), as('viewer'), guest('192.0.2.9')])
+    const { as, guest, route, exported } = await open()
+    for (const visitor of [await as('operator'), await as('viewer'), await guest('192.0.2.9')])
       expect(await problem(await visitor.ask(route, { json: {} }))).toEqual([403, 'permission_required'])
-    expect(exported()).toEqual([])
+    expect(await exported()).toEqual([])
   })
 
   test('needs a recent confirmation', async () => {
-    const { as, route, exported } = open()
-    const admin = as('admin', { isConfirmed: false })
+    const { as, route, exported } = await open()
+    const admin = await as('admin', { isConfirmed: false })
     expect(await problem(await admin.ask(route, { json: {} }))).toEqual([403, 'step_up_required'])
-    expect(exported()).toEqual([])
+    expect(await exported()).toEqual([])
   })
 
   test('rejects other sites and unknown accounts', async () => {
-    const { as, route } = open()
-    const admin = as('admin')
+    const { as, route } = await open()
+    const admin = await as('admin')
     const foreign = { json: {}, headers: { 'sec-fetch-site': 'cross-site' } }
     expect(await problem(await admin.ask(route, foreign))).toEqual([403, 'cross_site_request_rejected'])
     const unknown = admin.ask('POST /api/accounts/acc_unknown/export/auth', { json: {} })
@@ -39,25 +39,25 @@ describe('exporting an account', () => {
   })
 
   test('is recorded in the audit log without a token, and is not cacheable', async () => {
-    const { as, route, exported, id, sim } = open()
-    const admin = as('admin')
+    const { as, route, exported, id, sim } = await open()
+    const admin = await as('admin')
     const response = await admin.ask(route, { json: {} })
     expect([response.status, response.headers.get('cache-control')]).toEqual([200, 'no-store'])
-    expect(exported()).toMatchObject([{ actor: admin.person.row.id, target: id, severity: 'warning' }])
-    expect(JSON.stringify(exported())).not.toContain(sim.refreshToken)
+    expect(await exported()).toMatchObject([{ actor: admin.person.row.id, target: id, severity: 'warning' }])
+    expect(JSON.stringify(await exported())).not.toContain(sim.refreshToken)
   })
 })
 
 test('an unknown format is rejected', async () => {
-  const { as, route, exported } = open()
-  const refused = await as('admin').ask(route, { json: { format: 'raw' } })
+  const { as, route, exported } = await open()
+  const refused = await (await as('admin')).ask(route, { json: { format: 'raw' } })
   expect(await problem(refused)).toEqual([422, 'validation_error'])
-  expect(exported()).toEqual([])
+  expect(await exported()).toEqual([])
 })
 
 test('the complete export has both formats and the tokens themselves', async () => {
-  const { as, route, id, sim } = open()
-  const document = await (await as('admin').ask(route, { json: {} })).json()
+  const { as, route, id, sim } = await open()
+  const document = await (await (await as('admin')).ask(route, { json: {} })).json()
   expect(document).toMatchObject({
     filename: 'auth-ada-example.test.json',
     account: { accountId: id, chatgptAccountId: sim.chatgptAccountId, email: 'ada@example.test' },
@@ -69,8 +69,8 @@ test('the complete export has both formats and the tokens themselves', async () 
 })
 
 test('the native format can be imported', async () => {
-  const { as, route, sim } = open()
-  const authJson = await (await as('admin').submit(route, { format: 'codex' })).text()
+  const { as, route, sim } = await open()
+  const authJson = await (await (await as('admin')).submit(route, { format: 'codex' })).text()
   expect(parseAuthJson(authJson, 'auth.json')).toMatchObject({
     identity: { email: 'ada@example.test', chatgptAccountId: sim.chatgptAccountId },
     tokens: { refreshToken: sim.refreshToken },
@@ -79,8 +79,8 @@ test('the native format can be imported', async () => {
 })
 
 test('a browser without scripts gets a file; with scripts it gets the text in a dialog', async () => {
-  const { as, route, sim } = open()
-  const admin = as('admin')
+  const { as, route, sim } = await open()
+  const admin = await as('admin')
   const file = await admin.submit(route, { format: 'opencode' })
   expect(file.headers.get('content-disposition')).toBe('attachment; filename="opencode-auth-ada-example.test.json"')
   expect(await file.json()).toMatchObject({ openai: { refresh: sim.refreshToken } })
@@ -92,14 +92,14 @@ test('a browser without scripts gets a file; with scripts it gets the text in a 
 })
 
 test('unreadable tokens are not exported, affect only their own account, and are repaired by an import', async () => {
-  const { app, as, id, sim, exported, route } = open()
-  const other = app.addAccount({ email: 'bob@example.test' })
-  app.prefer(id)
+  const { app, as, id, sim, exported, route } = await open()
+  const other = await app.addAccount({ email: 'bob@example.test' })
+  await app.prefer(id)
   app.sqlite.run("UPDATE accounts SET access_token_sealed = replace(access_token_sealed, '.', '-') WHERE id = ?", [id])
-  app.restart()
-  const admin = as('admin')
+  await app.restart()
+  const admin = await as('admin')
   expect(await problem(await admin.ask(route, { json: {} }))).toEqual([409, 'account_state_transition_invalid'])
-  expect(exported()).toEqual([])
+  expect(await exported()).toEqual([])
   expect((await admin.ask(`GET /accounts/${id}?tab=credentials`)).status).toBe(200)
   expect((await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })).status).toBe(200)
   const states = () => app.bindings.pool.all().map((account) => [account.id, account.state.status])

@@ -12,17 +12,12 @@ import { people } from '../support/people.ts'
 import { getPlans } from '../support/query-plans.ts'
 import { unsignedJwt } from '../support/upstream/tokens.ts'
 
-const anApp = (options: TestOptions = {}) => {
-  const app = testApp(options)
+const anApp = async (options: TestOptions = {}) => {
+  const app = await testApp(options)
   return {
     ...app,
-    events: () =>
-      app.db
-        .select()
-        .from(auditLogs)
-        .all()
-        .map(({ event }) => event)
-        .slice(app.members.length),
+    events: async () =>
+      (await app.db.select().from(auditLogs).all()).map(({ event }) => event).slice(app.members.length),
   }
 }
 
@@ -51,7 +46,7 @@ const authJson = (app: TestApp, email: string): string => {
 
 describe('import', () => {
   test('of one file returns its account', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const answer = await upload(app, { 'auth.json': authJson(app, 'ada@example.test') })
     expect(answer).toEqual({
       status: 200,
@@ -67,11 +62,11 @@ describe('import', () => {
       },
     })
     expect(app.bindings.pool.all()).toHaveLength(1)
-    expect(app.events()).toEqual(['account_imported'])
+    expect(await app.events()).toEqual(['account_imported'])
   })
 
   test('of several files keeps the valid ones and names the others', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, {
       'one.json': authJson(app, 'one@example.test'),
       'two.json': '{"tokens":{}}',
@@ -86,9 +81,9 @@ describe('import', () => {
   })
 
   test('of many accounts reads the table once for each memory view, not once per batch', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     let announced = 0
-    onChange(app.db, (topics) => {
+    onChange(app.db, async (topics) => {
       if (topics.has('accounts')) announced++
     })
     const files = Array.from({ length: 35 }, (_, n) => [`${n}.json`, authJson(app, `a${n}@example.test`)])
@@ -103,7 +98,7 @@ describe('import', () => {
   })
 
   test('announces what was stored when it fails partway', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const files = Array.from({ length: 15 }, (_, n) => [`${n}.json`, authJson(app, `a${n}@example.test`)])
     let isDone = false
     const answer = upload(app, Object.fromEntries(files)).finally(() => {
@@ -117,28 +112,28 @@ describe('import', () => {
     expect(app.bindings.pool.all()).toHaveLength(10)
   })
 
-  test('finds the account of a file through an index', () => {
-    const app = anApp({ accounts: 0 })
+  test('finds the account of a file through an index', async () => {
+    const app = await anApp({ accounts: 0 })
     const identity = parseAuthJson(authJson(app, 'ada@example.test'), 'a').identity
     const seats = [identity, { ...identity, chatgptAccountId: null }, { ...identity, chatgptUserId: null }]
     for (const seat of seats)
-      expect(getPlans(app.sqlite, /accounts/, () => findMatchingAccount(app.db, seat))).toEqual([
+      expect(await getPlans(app.sqlite, /accounts/, () => findMatchingAccount(app.db, seat))).toEqual([
         expect.stringContaining('SEARCH accounts USING INDEX accounts_seat'),
       ])
   })
 
   test('without a valid file is rejected, naming each file and the reason', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, { 'a.json': 'x', 'b.json': '{}' })
     expect(status).toBe(400)
     expect(answer.error).toMatchObject({ code: 'invalid_auth_json', param: 'a.json' })
     expect(answer.error.message).toContain('a.json is not valid JSON')
     expect(answer.error.message).toContain('b.json has no tokens')
-    expect(app.events()).toEqual([])
+    expect(await app.events()).toEqual([])
   })
 
   test('without the field, or without a form, says what to send', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const other = new FormData()
     other.append('file', new File(['{}'], 'auth.json'))
     expect((await body(sendForm(app, other))).body.error).toMatchObject({
@@ -152,13 +147,13 @@ describe('import', () => {
   })
 
   test('over 32 MiB is rejected', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     const { status, body: answer } = await upload(app, { 'auth.json': ' '.repeat(33 * 1024 * 1024) })
     expect([status, answer.error.code]).toEqual([413, 'payload_too_large'])
   })
 
   test('of a known account replaces its tokens instead of adding it again', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'refresh_token_reused', evidence: 'seen' })
@@ -169,13 +164,13 @@ describe('import', () => {
   })
 
   test('of an account that was paused and then lost its tokens leaves it paused', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const url = `/api/accounts/${id}`
     const { credentials } = app.bindings.proxyDeps
     await app.ask(`POST ${url}/pause`)
     app.sqlite.run("UPDATE accounts SET refresh_token_sealed = replace(refresh_token_sealed, '.', '-')")
-    credentials.reload()
+    await credentials.reload()
     await Promise.resolve(credentials.fresh(id)).catch(() => {})
     await app.clock.advance(0)
     expect(await body(app.ask(`POST ${url}/reactivate`))).toMatchObject({
@@ -190,7 +185,7 @@ describe('import', () => {
   })
 
   test('of a file older than the last refresh leaves the tokens unchanged and says so', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const old = sim.authJson()
     await app.clock.advance('1h')
@@ -201,7 +196,7 @@ describe('import', () => {
   })
 
   test('requires a local client', async () => {
-    const app = anApp({ accounts: 0 })
+    const app = await anApp({ accounts: 0 })
     expect((await app.ask('POST /api/accounts/import', { peer: '203.0.113.9' })).status).toBe(401)
   })
 })
@@ -210,7 +205,7 @@ describe('the account list', () => {
   const list = async (app: TestApp) => (await body(app.ask('GET /api/accounts'))).body.accounts
 
   test('shows usage as the remaining share, and that the account would be selected', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     app.bindings.pool.observe(id, {
@@ -243,7 +238,7 @@ describe('the account list', () => {
   })
 
   test('shows no past reset, on the pages either', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const { id } = app.members[0]!
     const at = app.clock.now()
     const weekly = { usedPercent: 90, windowMinutes: 10_080, resetAt: at + 60_000 }
@@ -257,7 +252,7 @@ describe('the account list', () => {
   })
 
   test('says why an account is unavailable, and until when', async () => {
-    const app = anApp({ accounts: 2 })
+    const app = await anApp({ accounts: 2 })
     const [first, second] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
     const at = app.clock.now()
     const refusal = { at, evidence: '429 usage_limit_reached', resetAt: at + 60_000, retryAfterMs: null }
@@ -280,7 +275,7 @@ describe('the account list', () => {
   })
 
   test('shows a block without a known end by its next check, on its page too', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const { id } = app.members[0]!
     const at = app.clock.now()
     const refusal = { at, evidence: '429 rate_limit_exceeded', resetAt: null, retryAfterMs: null }
@@ -294,7 +289,7 @@ describe('the account list', () => {
   })
 
   test('never contains a token', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const text = JSON.stringify(await list(app))
     const { sim } = app.members[0]!
     for (const token of [sim.accessToken, sim.refreshToken]) expect(text).not.toContain(token)
@@ -302,9 +297,9 @@ describe('the account list', () => {
   })
 
   test('shows what each account has served since it was added, according to the log', async () => {
-    const app = anApp({ accounts: 2 })
+    const app = await anApp({ accounts: 2 })
     const [busy, idle] = app.members.map(({ id }) => id) as [string, string]
-    app.prefer(busy)
+    await app.prefer(busy)
     const none = { requestCount: 0, totalTokens: 0, cachedInputTokens: 0, totalCostUsd: 0 }
     const usage = async () =>
       Object.fromEntries(
@@ -313,7 +308,7 @@ describe('the account list', () => {
     expect(await usage()).toEqual({ [busy]: none, [idle]: none })
     for (const text of ['one', 'two'])
       await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(text) })).text()
-    const rows = app.rows()
+    const rows = await app.rows()
     const sum = (of: (row: (typeof rows)[0]) => number | null) => rows.reduce((total, row) => total + (of(row) ?? 0), 0)
     expect(sum(({ costMicros }) => costMicros)).toBeGreaterThan(0)
     expect(await usage()).toEqual({
@@ -330,7 +325,7 @@ describe('the account list', () => {
   })
 
   test('lists additional quotas under the upstream’s names and ours', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const at = app.clock.now()
     const window = (usedPercent: number, resetAt: number) => ({ usedPercent, windowMinutes: 300, resetAt })
     const spark = { limitName: 'GPT-5.3-Codex-Spark', meteredFeature: 'codex_bengalfox' }
@@ -366,7 +361,7 @@ describe('the account list', () => {
   })
 
   test('shows how long the tokens are valid, only to users who work with accounts', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ auth, limitWarmupEnabled, limitWarmup }] = await list(app)
     expect(auth).toEqual({
       access: { expiresAt: expect.stringMatching(/^2026-\d\d-\d\dT.*Z$/), state: 'valid' },
@@ -375,17 +370,17 @@ describe('the account list', () => {
     })
     expect([limitWarmupEnabled, limitWarmup]).toEqual([false, null])
     const { as } = people(app)
-    const seenBy = async (role: string) => (await body(as(role).ask('GET /api/accounts'))).body.accounts[0].auth
+    const seenBy = async (role: string) => (await body((await as(role)).ask('GET /api/accounts'))).body.accounts[0].auth
     expect([await seenBy('viewer'), (await seenBy('operator')).access.state]).toEqual([null, 'valid'])
   })
 
   test('gives users who see masked names no version that could confirm a guessed name', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const { as } = people(app)
     const path = `PATCH /api/accounts/${app.members[0]!.id}`
     const versionFor = async (role: string, alias: string) => {
-      await as('operator').ask(path, { json: { alias } })
-      return (await body(as(role).ask('GET /api/accounts'))).body.accounts[0].version
+      await (await as('operator')).ask(path, { json: { alias } })
+      return (await body((await as(role)).ask('GET /api/accounts'))).body.accounts[0].version
     }
     for (const [role, isTold] of [
       ['viewer', false],
@@ -398,19 +393,19 @@ describe('the account list', () => {
 })
 
 describe('whether an account would be selected', () => {
-  const views = (app: TestApp, settings: Parameters<TestApp['change']>[0] = {}) => {
-    app.change(settings)
+  const views = async (app: TestApp, settings: Parameters<TestApp['change']>[0] = {}) => {
+    await app.change(settings)
     const { pool, settings: cache } = app.bindings
     return describeAccounts(pool, { now: app.clock.now(), settings: cache.current() })
   }
 
-  test('an account with a lower preference is available; one that is not the selected single account is not', () => {
-    const app = anApp({ accounts: 2 })
+  test('an account with a lower preference is available; one that is not the selected single account is not', async () => {
+    const app = await anApp({ accounts: 2 })
     const [first] = app.members as [(typeof app.members)[0]]
     app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
-    expect(views(app).map(({ eligible }) => eligible)).toEqual([true, true])
-    const single = views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
+    expect((await views(app)).map(({ eligible }) => eligible)).toEqual([true, true])
+    const single = await views(app, { routingStrategy: 'single_account', singleAccountId: first.id })
     expect(single).toMatchObject([
       { eligible: true },
       { eligible: false, why: 'Excluded by its routing policy or the strategy' },
@@ -418,19 +413,19 @@ describe('whether an account would be selected', () => {
   })
 
   test('a block whose time is over counts as ended, even before it is cleared', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const at = app.clock.now()
     const refusal = { at, evidence: 'seen', resetAt: at + 1000, retryAfterMs: null }
     app.bindings.pool.apply(app.members[0]!.id, { kind: 'rate_limited', ...refusal })
-    expect(views(app)).toMatchObject([{ status: 'rate_limited', eligible: false }])
+    expect(await views(app)).toMatchObject([{ status: 'rate_limited', eligible: false }])
     await app.clock.advance('1s')
-    expect(views(app)).toMatchObject([{ status: 'active', eligible: true, why: null, until: null }])
+    expect(await views(app)).toMatchObject([{ status: 'active', eligible: true, why: null, until: null }])
   })
 
-  test('an account at its limit of parallel requests says so', () => {
-    const app = anApp({ accounts: 1 })
+  test('an account at its limit of parallel requests says so', async () => {
+    const app = await anApp({ accounts: 1 })
     app.bindings.pool.all()[0]!.inFlight = 8
-    expect(views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel requests', inFlight: 8 }])
+    expect(await views(app)).toMatchObject([{ eligible: false, why: 'At its limit of parallel requests', inFlight: 8 }])
   })
 })
 
@@ -442,15 +437,15 @@ describe('changes', () => {
     ['PATCH', '', { securityWorkAuthorized: true }, { status: 'updated' }, 'account_updated'],
     ['DELETE', '', undefined, { status: 'deleted' }, 'account_deleted'],
   ] as const)('%s %s %j', async (method, path, json, expected, event) => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const url = `/api/accounts/${app.members[0]!.id}${path}`
     expect(await body(app.ask(`${method} ${url}`, { json }))).toMatchObject({ status: 200, body: expected })
-    expect(app.events()).toEqual([event])
+    expect(await app.events()).toEqual([event])
 
     const unknown = await body(app.ask(`${method} /api/accounts/acc_unknown${path}`, { json }))
     expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'account_not_found' } } })
     expect((await app.ask(`${method} ${url}`, { json, peer: '203.0.113.9' })).status).toBe(401)
-    expect(app.events()).toEqual([event])
+    expect(await app.events()).toEqual([event])
   })
 
   test.each([
@@ -460,13 +455,13 @@ describe('changes', () => {
     ['PATCH', '', { securityWorkAuthorized: 'yes' }],
     ['PATCH', '', { status: 'active' }],
   ])('%s %s rejects %j', async (method, path, json) => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const refused = await body(app.ask(`${method} /api/accounts/${app.members[0]!.id}${path}`, { json }))
     expect(refused).toMatchObject({ status: 422, body: { error: { code: 'validation_error' } } })
   })
 
   test('that change nothing leave no trace, and neither does an account that was never unavailable', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const url = `/api/accounts/${app.members[0]!.id}`
     const strip = async () => {
       const overview = await app.ask('GET /dashboard', { headers: { accept: 'application/json' } })
@@ -476,26 +471,26 @@ describe('changes', () => {
       status: 200,
       body: { status: 'reactivated' },
     })
-    expect(app.events()).toEqual([])
+    expect(await app.events()).toEqual([])
     expect(await strip()).not.toContain('blocked"')
     for (const verb of ['pause', 'pause', 'reactivate', 'reactivate'])
       expect((await app.ask(`POST ${url}/${verb}`)).status).toBe(200)
-    expect(app.events()).toEqual(['account_paused', 'account_reactivated'])
+    expect(await app.events()).toEqual(['account_paused', 'account_reactivated'])
   })
 
   test('are recorded as what they changed, however many fields the form has', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const url = `/api/accounts/${app.members[0]!.id}`
     const form = { alias: 'Work', routingPolicy: 'normal', securityWorkAuthorized: false }
     for (const json of [{}, form, form, { ...form, alias: ' ' }, { alias: null }])
       expect((await app.ask(`PATCH ${url}`, { json })).status).toBe(200)
     expect(await body(app.ask(`PUT ${url}/alias`, { json: { alias: '' } }))).toMatchObject({ body: { alias: null } })
-    const rows = app.db.select().from(auditLogs).where(eq(auditLogs.event, 'account_updated')).all()
+    const rows = await app.db.select().from(auditLogs).where(eq(auditLogs.event, 'account_updated')).all()
     expect(rows.map(({ details }) => details)).toEqual([{ alias: 'Work' }, { alias: null }])
   })
 
   test('take effect in the pool immediately', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     await app.ask(`POST /api/accounts/${id}/pause`)
     expect(app.bindings.pool.get(id)?.state.status).toBe('paused')
@@ -504,10 +499,10 @@ describe('changes', () => {
   })
 
   test('a deletion removes models that no other account has from the list', async () => {
-    const app = anApp({ accounts: 2 })
+    const app = await anApp({ accounts: 2 })
     const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
-    store(app, kept.id, [{ slug: 'common' }])
-    store(app, gone.id, [{ slug: 'common' }, { slug: 'rare' }])
+    await store(app, kept.id, [{ slug: 'common' }])
+    await store(app, gone.id, [{ slug: 'common' }, { slug: 'rare' }])
     const listed = async () => (await publicModels(app)).map(({ id }) => id)
     expect(await listed()).toEqual(['common', 'rare'])
     await app.ask(`DELETE /api/accounts/${gone.id}`)
@@ -517,7 +512,7 @@ describe('changes', () => {
   })
 
   test('of an account that needs sign-in are rejected', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     app.bindings.pool.apply(id, { kind: 'auth_failed', at, code: 'token_invalidated', evidence: 'seen' })
@@ -530,7 +525,7 @@ describe('changes', () => {
   })
 
   test('a deletion removes the log only when requested', async () => {
-    const app = anApp({ accounts: 2 })
+    const app = await anApp({ accounts: 2 })
     const [kept, gone] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
     const row = (id: string, accountId: string) =>
       app.sqlite.run(
@@ -547,17 +542,17 @@ describe('changes', () => {
 })
 
 test('a deletion with the log keeps the hourly totals', async () => {
-  const app = anApp({ accounts: 1 })
+  const app = await anApp({ accounts: 1 })
   const { id } = app.members[0]!
   await (await app.ask('POST /backend-api/codex/responses', { json: codexBody() })).text()
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   const sums = () =>
     app.sqlite.query('SELECT account_id, requests, input_tokens, cost_micros FROM request_hours').values()
   const before = sums()
   expect(before).toEqual([[id, 1, expect.any(Number), expect.any(Number)]])
   await app.ask(`DELETE /api/accounts/${id}?delete_history=true`)
   await app.clock.advance(1)
-  expect(app.rows()).toEqual([])
+  expect(await app.rows()).toEqual([])
   expect(sums()).toEqual(before)
 })
 
@@ -566,7 +561,7 @@ describe('a probe', () => {
     body(app.ask(`POST /api/accounts/${id}/probe`, { json }))
 
   test('is one small request, after which the usage is known', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const resetAt = app.clock.now() + 3_600_000
     sim.setUsage({ primary: { usedPercent: 12, windowMinutes: 300, resetAt } })
@@ -586,11 +581,11 @@ describe('a probe', () => {
       },
     })
     expect(app.upstream.oddities).toEqual([])
-    expect(app.events()).toEqual(['account_probed'])
+    expect(await app.events()).toEqual(['account_probed'])
   })
 
   test('that succeeds ends a block', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     const refusal = { at, evidence: 'seen', resetAt: at + 3_600_000, retryAfterMs: null }
@@ -604,7 +599,7 @@ describe('a probe', () => {
     ['a broken connection', { reset: true }, 0],
     ['a failure inside the stream', { failAfterCreated: { code: 'rate_limit_exceeded', message: 'No.' } }, 200],
   ])('that fails with %s does not end a block', async (_, fault, status) => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     app.bindings.pool.apply(id, { kind: 'rate_limited', at, evidence: 'seen', resetAt: null, retryAfterMs: null })
@@ -614,7 +609,7 @@ describe('a probe', () => {
   })
 
   test('of an account that is not in use is rejected, and of an unknown one not found', async () => {
-    const app = anApp({ accounts: 1 })
+    const app = await anApp({ accounts: 1 })
     const [{ id }] = app.members as [(typeof app.members)[0]]
     app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
     expect(await probe(app, id)).toMatchObject({ status: 409, body: { error: { code: 'account_not_probable' } } })
@@ -623,7 +618,7 @@ describe('a probe', () => {
 })
 
 test('an ID token with a hostile address is harmless', async () => {
-  const app = anApp({ accounts: 0 })
+  const app = await anApp({ accounts: 0 })
   const id_token = unsignedJwt({ email: '<script>alert(1)</script>@x' })
   const file = JSON.stringify({ tokens: { id_token, access_token: 'a', refresh_token: 'r' } })
   expect((await upload(app, { 'auth.json': file })).status).toBe(200)

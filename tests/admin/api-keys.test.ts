@@ -1,6 +1,6 @@
 /** The key routes of the dashboard as a JSON client sees them. */
 import { describe, expect, test } from 'bun:test'
-import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from '../../src/admin/api-keys.ts'
+import { createApiKey, deleteApiKey, editApiKey, listApiKeys, regenerateApiKey } from '../../src/admin/keys/keys.ts'
 import { fewRoutes } from '../support/few-routes.ts'
 
 const open = () =>
@@ -12,12 +12,12 @@ const open = () =>
     app.post('/api/api-keys/:id/regenerate', ...regenerateApiKey)
   })
 
-const create = async (app: ReturnType<typeof open>, json: Record<string, unknown> = { name: 'laptop' }) =>
+const create = async (app: Awaited<ReturnType<typeof open>>, json: Record<string, unknown> = { name: 'laptop' }) =>
   (await app.ask('POST /api/api-keys/', { json })).body as { id: string; key: string }
 
 describe('API keys', () => {
   test('a new key is shown once, works immediately and is listed without its secret', async () => {
-    const app = open()
+    const app = await open()
     const { status, body } = await app.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
     expect(status).toBe(200)
     expect(app.keys.find(body.key)?.id).toBe(body.id)
@@ -27,7 +27,7 @@ describe('API keys', () => {
   })
 
   test('an edit returns the whole key', async () => {
-    const app = open()
+    const app = await open()
     const { key, ...made } = await create(app)
     const edited = await app.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: false } })
     const version = expect.any(String)
@@ -36,7 +36,7 @@ describe('API keys', () => {
   })
 
   test('a regenerated key replaces the old one', async () => {
-    const app = open()
+    const app = await open()
     const made = await create(app)
     const renewed = await app.ask(`POST /api/api-keys/${made.id}/regenerate`)
     expect(renewed.status).toBe(200)
@@ -45,7 +45,7 @@ describe('API keys', () => {
   })
 
   test('a deleted key answers 204 and no longer exists', async () => {
-    const app = open()
+    const app = await open()
     const { id } = await create(app)
     expect(await app.ask(`DELETE /api/api-keys/${id}`)).toEqual({ status: 204, body: null })
     expect((await app.ask('GET /api/api-keys/')).body).toEqual([])
@@ -54,7 +54,7 @@ describe('API keys', () => {
   test.each(['PATCH /api/api-keys/key_x', 'DELETE /api/api-keys/key_x', 'POST /api/api-keys/key_x/regenerate'])(
     'an unknown key is not found: %s',
     async (route) => {
-      const { status, body } = await open().ask(route, { json: {} })
+      const { status, body } = await (await open()).ask(route, { json: {} })
       expect([status, body.error.code]).toEqual([404, 'not_found'])
     },
   )
@@ -69,7 +69,7 @@ describe('API keys', () => {
     ],
     ['a contradiction', { name: 'x', allowedModels: ['a'], enforcedModel: 'b' }, 'enforcedModel'],
   ])('%s is named in details.fields', async (_, json, field) => {
-    const app = open()
+    const app = await open()
     const { status, body } = await app.ask('POST /api/api-keys/', { json })
     expect([status, body.error.code, Object.keys(body.error.details.fields)]).toEqual([
       422,
@@ -86,7 +86,7 @@ describe('API keys', () => {
     'DELETE /api/api-keys/key_x',
     'POST /api/api-keys/key_x/regenerate',
   ])('%s is not available to other machines', async (route) => {
-    const { status, body } = await open().ask(route, { peer: '203.0.113.9' })
+    const { status, body } = await (await open()).ask(route, { peer: '203.0.113.9' })
     expect([status, body.error.code]).toEqual([401, 'bootstrap_required'])
   })
 })

@@ -16,10 +16,10 @@ interface Note {
   at?: number
 }
 
-const setUp = () => {
-  const app = testApp({ accounts: 0 })
+const setUp = async () => {
+  const app = await testApp({ accounts: 0 })
   const crowd = people(app)
-  const admin = crowd.as('admin', { username: 'root' })
+  const admin = await crowd.as('admin', { username: 'root' })
   const note = ({
     event = 'logout',
     actor = 'usr_a',
@@ -40,23 +40,23 @@ const setUp = () => {
 }
 
 test('requires audit:read, which Operator, Viewer and Guest lack', async () => {
-  const { crowd, admin } = setUp()
-  crowd.addRole('auditor', { 'audit:read': 'all' })
+  const { crowd, admin } = await setUp()
+  await crowd.addRole('auditor', { 'audit:read': 'all' })
   const ask = 'GET /api/audit-logs'
   for (const role of ['operator', 'viewer'])
-    expect(await (await crowd.as(role).ask(ask)).json()).toMatchObject({
+    expect(await (await (await crowd.as(role)).ask(ask)).json()).toMatchObject({
       error: { code: 'permission_required', param: 'audit:read' },
     })
-  expect((await crowd.as('auditor').ask(ask)).status).toBe(200)
+  expect((await (await crowd.as('auditor')).ask(ask)).status).toBe(200)
   expect((await admin.ask(ask)).status).toBe(200)
-  expect(await problem(await crowd.guest().ask(ask))).toEqual([403, 'permission_required'])
+  expect(await problem(await (await crowd.guest()).ask(ask))).toEqual([403, 'permission_required'])
   expect(await problem(await crowd.browser(REMOTE).ask(ask))).toEqual([403, 'permission_required'])
 })
 
 test('shows actor, target, address, method and severity, newest first', async () => {
-  const { note, page } = setUp()
-  note({ event: 'logout' })
-  note({ event: 'user_disabled', target: 'usr_b', details: { why: 'left' } })
+  const { note, page } = await setUp()
+  await note({ event: 'logout' })
+  await note({ event: 'user_disabled', target: 'usr_b', details: { why: 'left' } })
   const { items, nextCursor } = await page()
   expect(nextCursor).toBeNull()
   expect(items.map(({ action }) => action)).toEqual(['user_disabled', 'logout'])
@@ -88,12 +88,12 @@ test.each([
   ['?severity=warning&actor_user_id=usr_a', ['firewall_entry_added', 'login_failed']],
   ['?action=nothing_like_it', []],
 ])('%s', async (search, expected) => {
-  const { app, note, actions } = setUp()
+  const { app, note, actions } = await setUp()
   const at = (hour: number) => app.clock.now() + hour * 3_600_000
-  note({ event: 'logout', at: at(0) })
-  note({ event: 'login_failed', target: 'usr_c', details: { reason: 'bad_code' }, at: at(1) })
-  note({ event: 'firewall_entry_added', target: '192.0.2.0/24', at: at(2) })
-  note({ event: 'passkey_added', actor: 'usr_b', target: 'pky_d', at: at(3) })
+  await note({ event: 'logout', at: at(0) })
+  await note({ event: 'login_failed', target: 'usr_c', details: { reason: 'bad_code' }, at: at(1) })
+  await note({ event: 'firewall_entry_added', target: '192.0.2.0/24', at: at(2) })
+  await note({ event: 'passkey_added', actor: 'usr_b', target: 'pky_d', at: at(3) })
   expect(await actions(search)).toEqual(expected as string[])
 })
 
@@ -106,33 +106,33 @@ test.each([
   ['account', 'acc_1'],
   ['api_key', 'key_1'],
 ] as const)('an id is shown with its kind: %s', async (type, target) => {
-  const { note, page, actions } = setUp()
-  note({ event: 'logout', target })
-  note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
+  const { note, page, actions } = await setUp()
+  await note({ event: 'logout', target })
+  await note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
   expect((await page()).items.map(({ target }) => target?.type)).toEqual(['address', type])
   expect(await actions(`?target_type=${type}`)).toEqual(['logout'])
   expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
 })
 
 test('the target of a backup is named as a backup, not as an address', async () => {
-  const { note, page, actions } = setUp()
-  note({ event: 'backup_created', target: 'sluice-20260101-000000-manual.db' })
-  note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
+  const { note, page, actions } = await setUp()
+  await note({ event: 'backup_created', target: 'sluice-20260101-000000-manual.db' })
+  await note({ event: 'firewall_entry_added', target: '192.0.2.0/24' })
   expect((await page()).items.map(({ target }) => target?.type)).toEqual(['address', 'backup'])
   expect(await actions('?target_type=backup')).toEqual(['backup_created'])
   expect(await actions('?target_type=address')).toEqual(['firewall_entry_added'])
 })
 
 test('pages neither repeat nor omit a row while rows are added', async () => {
-  const { note, page } = setUp()
-  for (let n = 0; n < 7; n++) note()
+  const { note, page } = await setUp()
+  for (let n = 0; n < 7; n++) await note()
   const seen: number[] = []
   let next: string | null = ''
   while (next !== null) {
     const { items, nextCursor }: AuditPage = await page(`?limit=3${next && `&cursor=${next}`}`)
     seen.push(...items.map(({ id }) => id))
     next = nextCursor
-    note()
+    await note()
   }
   expect(seen).toEqual([7, 6, 5, 4, 3, 2, 1])
 })
@@ -147,7 +147,7 @@ test.each([
   '?reason=A-b',
   '?target_type=x',
 ])('%s is rejected', async (search) => {
-  const { admin } = setUp()
+  const { admin } = await setUp()
   expect(await problem(await admin.ask(`GET /api/audit-logs${search}`))).toEqual([422, 'validation_error'])
 })
 
@@ -156,20 +156,17 @@ test('returns fifty rows by default', () => {
 })
 
 test('the retention job deletes whole days, only when it is set, and the rest can still be verified', async () => {
-  const { app, note } = setUp()
+  const { app, note } = await setUp()
   const day = 86_400_000
   const run = () => runRetention(app)
-  const rows = () =>
-    people(app)
-      .audit()
-      .map(({ event }) => event)
-  for (let n = 0; n < 4; n++) note({ at: app.clock.now() + n * day })
+  const rows = async () => (await people(app).audit()).map(({ event }) => event)
+  for (let n = 0; n < 4; n++) await note({ at: app.clock.now() + n * day })
   await app.clock.advance(4 * day + 3_600_000)
   await run()
-  expect(rows()).toHaveLength(4)
-  app.change({ auditRetentionDays: 2 })
+  expect(await rows()).toHaveLength(4)
+  await app.change({ auditRetentionDays: 2 })
   await run()
   await run()
-  expect(rows()).toEqual(['logout', 'logout', 'audit_purged'])
-  expect(verifyAuditLog(app.db)).toMatchObject({ isWhole: true, purgedThroughId: 2 })
+  expect(await rows()).toEqual(['logout', 'logout', 'audit_purged'])
+  expect(await verifyAuditLog(app.db)).toMatchObject({ isWhole: true, purgedThroughId: 2 })
 })

@@ -4,7 +4,7 @@ import { commit } from '../../db/commit.ts'
 import { beginAccount, endAccount } from '../../src/model/automations/runs.ts'
 import { type TestApp, testApp } from '../support/app.ts'
 import { getFields } from '../support/form.ts'
-import { people } from '../support/people.ts'
+import { people, type TestUser } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
 type Json = Record<string, unknown>
@@ -16,7 +16,7 @@ const create = async (app: TestApp, fields: Json = {}) =>
 const getIds = (page: Json) => (page.items as Json[]).map(({ id }) => id)
 
 test('a new automation has defaults for everything except name and time', async () => {
-  const app = testApp()
+  const app = await testApp()
   const made = await create(app, { schedule: { time: '07:55', timezone: 'UTC' } })
   expect(made).toMatchObject({
     name: 'Mornings',
@@ -42,7 +42,7 @@ test('a new automation has defaults for everything except name and time', async 
 })
 
 test('a change keeps omitted fields, also in the schedule, and an empty list of accounts means all', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const accountIds = app.members.map(({ id }) => id)
   const { id } = await create(app, { accountIds, schedule: { time: '07:55', timezone: 'UTC', days: ['sun', 'mon'] } })
   const change = async (patch: Json) => json(await app.ask(`PATCH /api/automations/${id}`, { json: patch }))
@@ -76,21 +76,21 @@ describe('invalid input', () => {
     ['invalid_schedule_type', { schedule: { ...schedule, type: 'cron' } }],
     ['invalid_reasoning_effort', { reasoningEffort: 'HIGH' }],
   ])('%s: %j', async (code, fields) => {
-    const app = testApp()
+    const app = await testApp()
     const { error } = (await create(app, fields)) as { error: Json } // as: an error
     expect(error.code).toBe(code)
     expect(await get(app, '/api/automations')).toMatchObject({ total: 0 })
   })
 
   test('accounts: unknown ones, duplicates, more than 128', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     const id = app.members[0]?.id ?? ''
     for (const accountIds of [['acc_unknown'], [id, id], Array.from({ length: 129 }, () => id)])
       expect(await create(app, { accountIds })).toMatchObject({ error: { code: 'invalid_account_ids' } })
   })
 
   test('a model that no account offers, once a catalog is known', async () => {
-    const app = testApp()
+    const app = await testApp()
     expect(await create(app, { model: 'gpt-unknown' })).toMatchObject({ model: 'gpt-unknown' })
     await app.ask('GET /backend-api/codex/models?client_version=0.150.0')
     expect(await create(app, { model: 'gpt-unknown' })).toMatchObject({ error: { code: 'invalid_model' } })
@@ -98,13 +98,13 @@ describe('invalid input', () => {
   })
 
   test('names and wrong types are rejected as fields', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const fields of [{ name: '' }, { name: 'x'.repeat(201) }, { enabled: 'yes' }, { shedule: {} }])
       expect(await create(app, fields)).toMatchObject({ error: { code: 'validation_error' } })
   })
 
   test('unknown automations and runs are 404', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const route of [
       'PATCH /api/automations/auto_x',
       'DELETE /api/automations/auto_x',
@@ -123,7 +123,7 @@ describe('invalid input', () => {
 
 describe('lists', () => {
   const world = async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const [ada, bob] = app.members.map(({ id }) => id) as [string, string]
     const all = await create(app, { name: 'All', model: 'gpt-5.5' })
     await app.clock.advance(1000)
@@ -166,9 +166,9 @@ describe('lists', () => {
     }
     const first = await start(one)
     const second = await start(all)
-    commit(app.db, (tx) => {
-      beginAccount(tx, first, ada, app.clock.now())
-      endAccount(tx, first, { accountId: ada, now: app.clock.now(), status: 'success', ended: null })
+    await commit(app.db, async (tx) => {
+      await beginAccount(tx, first, ada, app.clock.now())
+      await endAccount(tx, first, { accountId: ada, now: app.clock.now(), status: 'success', ended: null })
     })
     const found = async (query: string) => getIds(await get(app, `/api/automations/runs?${query}`))
     expect(await found('')).toEqual([second, first])
@@ -199,15 +199,17 @@ describe('lists', () => {
 })
 
 describe('pages', () => {
-  const page = async (app: TestApp, path: string, who = people(app).as('admin')) =>
-    (await who.ask(`GET ${path}`, { headers: HTML })).text()
+  const page = async (app: TestApp, path: string, who?: TestUser) => {
+    const reader = who ?? (await people(app).as('admin'))
+    return (await reader.ask(`GET ${path}`, { headers: HTML })).text()
+  }
 
   test.each([
     ['mornings', 'Start windows on working mornings', 'ping', '07:55', ['mon', 'tue', 'wed', 'thu', 'fri']],
     ['nightly', 'Nightly check', 'probe', '03:00', ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']],
   ] as const)('the example %s can be submitted unchanged, without scripts', async (ready, name, kind, time, days) => {
-    const app = testApp()
-    const admin = people(app).as('admin')
+    const app = await testApp()
+    const admin = await people(app).as('admin')
     const form = getFields(await page(app, `/settings/automations/new?ready=${ready}`, admin), 'form-automation')
     const response = await admin.ask('POST /api/automations', {
       body: new URLSearchParams(form).toString(),
@@ -220,10 +222,10 @@ describe('pages', () => {
   })
 
   test('the run page names its accounts, and refreshes while the run continues', async () => {
-    const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+    const app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
     const { id } = await create(app)
     const { id: run } = await json(await app.ask(`POST /api/automations/${id}/run-now`))
-    const admin = people(app).as('admin')
+    const admin = await people(app).as('admin')
     const path = `/settings/automations/runs/${run}`
     const text = await page(app, path, admin)
     expect(text).toContain('ada@example.test')
@@ -232,19 +234,19 @@ describe('pages', () => {
     const seen = app.bindings.live.lastId
     const accountId = app.members[0]?.id ?? ''
     const now = app.clock.now()
-    commit(app.db, (tx) => {
+    await commit(app.db, async (tx) => {
       const ended = { code: 'account_paused', message: null }
-      endAccount(tx, String(run), { accountId, now, status: 'skipped', ended })
+      await endAccount(tx, String(run), { accountId, now, status: 'skipped', ended })
     })
     expect(app.bindings.live.since(seen)).toEqual(['automations'])
     expect(await page(app, path, admin)).toContain('Skipped: the account was paused.')
   })
 
   test('a viewer sees schedules and runs without buttons, prompts or addresses', async () => {
-    const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+    const app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
     const crowd = people(app)
-    const viewer = crowd.as('viewer')
-    const admin = crowd.as('admin')
+    const viewer = await crowd.as('viewer')
+    const admin = await crowd.as('admin')
     const made = await json(
       await admin.ask('POST /api/automations', {
         json: { name: 'Mornings', schedule: { time: '07:55' }, prompt: 'secret words' },
@@ -258,6 +260,6 @@ describe('pages', () => {
     }
     expect(await json(await viewer.ask('GET /api/automations'))).toMatchObject({ items: [{ prompt: null }] })
     expect((await viewer.ask(`POST /api/automations/${made.id}/run-now`)).status).toBe(403)
-    expect((await crowd.as('operator').ask(`POST /api/automations/${made.id}/run-now`)).status).toBe(202)
+    expect((await (await crowd.as('operator')).ask(`POST /api/automations/${made.id}/run-now`)).status).toBe(202)
   })
 })

@@ -42,11 +42,11 @@ interface Read extends Item {
 
 const json = async <T>(response: Response | Promise<Response>): Promise<T> => (await (await response).json()) as T // as: the members that are named
 
-const setup = (options: TestOptions = KEYED) => {
-  const app = testApp(options)
+const setup = async (options: TestOptions = KEYED) => {
+  const app = await testApp(options)
   const crowd = people(app)
-  const admin = crowd.as('admin')
-  const { key, row } = app.key()
+  const admin = await crowd.as('admin')
+  const { key, row } = await app.key()
   const captures = async () => (await json<{ items: Started[] }>(admin.ask('GET /api/captures'))).items
   return {
     app,
@@ -67,7 +67,7 @@ const setup = (options: TestOptions = KEYED) => {
 }
 
 const send = async (
-  { app, bearer }: Pick<ReturnType<typeof setup>, 'app' | 'bearer'>,
+  { app, bearer }: Pick<Awaited<ReturnType<typeof setup>>, 'app' | 'bearer'>,
   route: string,
   body: unknown,
 ) => {
@@ -105,7 +105,7 @@ describe('what a capture stores', () => {
   test.each(ROUTES)(
     '$route $body: the body as sent, and the answer as ChatGPT sent it',
     async ({ route, body, isStream }) => {
-      const house = setup()
+      const house = await setup()
       await house.start()
       const text = `{ \n ${JSON.stringify(body).slice(1)} ` // spacing that no serializer produces
       const response = await house.app.ask(route, { body: text, headers: house.bearer })
@@ -119,12 +119,12 @@ describe('what a capture stores', () => {
       const [answer] = read.attempts
       if (isStream) expect(answer?.events?.at(-1)?.type).toBe('response.completed')
       else expect(JSON.parse(answer?.body ?? '')).toHaveProperty('by')
-      expect(item?.id).toBe(house.app.rows()[0]?.id ?? '')
+      expect(item?.id).toBe((await house.app.rows())[0]?.id ?? '')
     },
   )
 
   test('every event in its original order and form, even when deltas are joined for the client', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     const { text } = await send(house, NATIVE, codexBody('count'))
     const [item] = await house.items()
@@ -138,9 +138,9 @@ describe('what a capture stores', () => {
   })
 
   test('requests of other keys and of no key are not stored', async () => {
-    const house = setup({})
+    const house = await setup({})
     await house.start()
-    const other = { authorization: `Bearer ${house.app.key().key}` }
+    const other = { authorization: `Bearer ${(await house.app.key()).key}` }
     await (await house.app.ask(NATIVE, { json: codexBody(), headers: other })).text()
     await (await house.app.ask(NATIVE, { json: codexBody() })).text()
     expect(await house.items()).toEqual([])
@@ -148,10 +148,10 @@ describe('what a capture stores', () => {
   })
 
   test('a capture of an account stores what that account answered, for any key', async () => {
-    const house = setup({ accounts: 2 })
+    const house = await setup({ accounts: 2 })
     const [first, second] = house.app.members as [(typeof house.app.members)[0], (typeof house.app.members)[0]]
     await house.start({ keyId: undefined, accountId: second.id })
-    house.app.prefer(first.id)
+    await house.app.prefer(first.id)
     await (await house.app.ask(NATIVE, { json: codexBody('only the first') })).text()
     expect(await house.items()).toEqual([])
     first.sim.always({ status: 429, body: { error: { type: 'usage_limit_reached', resets_in_seconds: 60 } } })
@@ -163,7 +163,7 @@ describe('what a capture stores', () => {
   })
 
   test('the error ChatGPT answered with, and the error the client got', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     house.app.members[0]?.sim.always({ status: 400, body: { error: { message: 'No such tool', code: 'bad_tool' } } })
     const { status } = await send(house, NATIVE, codexBody())
@@ -179,7 +179,7 @@ describe('what a capture stores', () => {
     ['a list', '[1, 2]', 'invalid_request_error'],
     ['a model that is not a string', '{"model":7}', 'invalid_request_error'],
   ])('a request that Sluice rejects itself: %s', async (_, body, code) => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     expect((await house.app.ask(NATIVE, { body, headers: house.bearer })).status).toBe(400)
     const [item] = await house.items()
@@ -207,7 +207,7 @@ describe('secrets', () => {
   ]
 
   test('no key, token, cookie or request text is on the disk unencrypted, and no credential is shown', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     const headers = { ...house.bearer, ...HEADERS, 'x-copy': `again ${house.key}` }
     const body = codexBody('marked prompt text')
@@ -229,7 +229,7 @@ describe('secrets', () => {
   })
 
   test('the folder and the files are accessible to their owner only', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     await house.items()
@@ -244,7 +244,7 @@ describe('secrets', () => {
   })
 
   test('the curl command has a variable for the key, and escapes quotes in a body', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     await send(house, NATIVE, codexBody(`it's $HOME \`x\``))
     const [item] = await house.items()
@@ -258,28 +258,25 @@ describe('secrets', () => {
 
 describe('how a capture ends', () => {
   test('at its time, also without requests and after a restart', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     await house.app.clock.advance('14m')
     expect((await house.captures())[0]).toMatchObject({ isRunning: true })
-    house.app.restart()
+    await house.app.restart()
     expect((await house.captures())[0]).toMatchObject({ isRunning: true })
     house.app.clock.set(10 * 60_000) // no timer fires, as while the machine sleeps
-    house.app.restart()
+    await house.app.restart()
     expect((await house.captures())[0]).toMatchObject({ isRunning: false, endReason: 'time' })
     expect(house.app.bindings.captures.isOn).toBe(false)
     expect(
-      house.crowd
-        .audit()
-        .map(({ event }) => event)
-        .filter((event) => event === 'capture_ended'),
+      (await house.crowd.audit()).map(({ event }) => event).filter((event) => event === 'capture_ended'),
     ).toHaveLength(1)
     await send(house, NATIVE, codexBody())
     expect(await house.items()).toEqual([])
   })
 
   test('by its timer, while Sluice runs', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     expect(house.app.bindings.captures.isOn).toBe(true)
     await house.app.clock.advance('15m')
@@ -287,7 +284,7 @@ describe('how a capture ends', () => {
   })
 
   test('at its size, which it never exceeds', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start({ maxMiB: 1 })
     const noise = Array.from({ length: 40_000 }, (_, i) => Bun.hash(String(i)).toString(36)).join('')
     for (let n = 0; n < 4; n++) await send(house, NATIVE, codexBody(noise.slice(n)))
@@ -301,7 +298,7 @@ describe('how a capture ends', () => {
   })
 
   test('when a file cannot be written', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     const folder = join(house.app.dir, 'captures', id)
@@ -314,7 +311,7 @@ describe('how a capture ends', () => {
   })
 
   test('when a user stops it; what was stored stays', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     const ended = await json<Started>(house.admin.ask(`DELETE /api/captures/${id}`))
@@ -325,8 +322,15 @@ describe('how a capture ends', () => {
     expect(await json<Started>(house.admin.ask(`DELETE /api/captures/${id}`))).toMatchObject({ endReason: 'stopped' })
   })
 
+  test('when it is stopped twice at the same time, with one audit entry', async () => {
+    const house = await setup()
+    const { id } = await house.start()
+    await Promise.all([1, 2, 3].map(() => house.admin.ask(`DELETE /api/captures/${id}`)))
+    expect((await house.crowd.audit()).filter(({ event }) => event === 'capture_ended')).toHaveLength(1)
+  })
+
   test('it is deleted from the disk some days after it ended', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     await house.items()
@@ -343,7 +347,7 @@ describe('how a capture ends', () => {
 
 describe('the files of a capture', () => {
   test('are readable after the process is killed', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     await send(house, NATIVE, codexBody('before the crash'))
     const [item] = await house.items()
@@ -352,7 +356,7 @@ describe('the files of a capture', () => {
     const { size } = statSync(path)
     for (const cut of [1, 3, 5, 60]) {
       truncateSync(path, size - cut)
-      house.app.restart()
+      await house.app.restart()
       expect((await house.items())[0]).toMatchObject({ id: item?.id, status: null })
       const read = await house.read(item?.id ?? '')
       expect(read.request.body).toContain('before the crash')
@@ -363,7 +367,7 @@ describe('the files of a capture', () => {
   })
 
   test('a file is removed when its request is deleted, also while it runs', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     await send(house, NATIVE, codexBody())
     const [item] = await house.items()
@@ -394,7 +398,7 @@ describe('the files of a capture', () => {
   })
 
   test('the folder is removed when the capture is deleted, also while it runs', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     expect((await house.admin.ask(`DELETE /api/captures/${id}/requests`)).status).toBe(200)
@@ -405,20 +409,20 @@ describe('the files of a capture', () => {
   })
 
   test('a damaged capture description does not prevent the start, and can still be deleted', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     await house.items()
     for (const text of ['{', 'null', '{"id":"cap_other"}']) {
       writeFileSync(join(house.app.dir, 'captures', id, 'capture.json'), text)
-      house.app.restart()
+      await house.app.restart()
       expect(await house.captures()).toMatchObject([{ id, isRunning: false, requests: 1 }])
     }
     expect((await house.admin.ask(`DELETE /api/captures/${id}/requests`)).status).toBe(200)
   })
 
   test('what cannot be written in time is dropped, counted and reported; the client gets everything', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     const { captures } = house.app.bindings
     const big = 'x'.repeat(9 * 1024 * 1024)
@@ -432,7 +436,7 @@ describe('the files of a capture', () => {
 
 describe('permissions for captures', () => {
   test('start one: a scope that exists, within the bounds, one at a time', async () => {
-    const house = setup()
+    const house = await setup()
     const accountId = house.app.members[0]?.id
     const refused = async (fields: Record<string, unknown>) =>
       problem(await house.admin.ask('POST /api/captures', { json: { minutes: 15, ...fields } }))
@@ -458,11 +462,11 @@ describe('permissions for captures', () => {
   })
 
   test.each(['operator', 'viewer', 'guest'])('%s: no access', async (role) => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     const [item] = await house.items()
-    const who = role === 'guest' ? house.crowd.guest('127.0.0.1') : house.crowd.as(role)
+    const who = role === 'guest' ? await house.crowd.guest('127.0.0.1') : await house.crowd.as(role)
     for (const [route, permission] of [
       ['GET /api/captures', 'security:write'],
       ['POST /api/captures', 'security:write'],
@@ -486,26 +490,26 @@ describe('permissions for captures', () => {
   })
 
   test('each read of a capture leaves an audit entry; a list does not', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     await send(house, NATIVE, codexBody())
     const [item] = await house.items()
-    const reads = () => house.crowd.audit().filter(({ event }) => event === 'captured_request_read')
-    expect(reads()).toHaveLength(0)
+    const reads = async () => (await house.crowd.audit()).filter(({ event }) => event === 'captured_request_read')
+    expect(await reads()).toHaveLength(0)
     await house.read(item?.id ?? '')
     await (await house.admin.ask(`GET /logs/${item?.id}/captured`)).text()
     await (await house.admin.ask(`GET /api/conversation-archive/${item?.id}?part=request`)).text()
-    expect(reads().map(({ target }) => target)).toEqual([item?.id, item?.id, item?.id] as string[])
+    expect((await reads()).map(({ target }) => target)).toEqual([item?.id, item?.id, item?.id] as string[])
   })
 
   test('a role with read permission can read, and one with start permission can start', async () => {
-    const house = setup()
+    const house = await setup()
     const { id } = await house.start()
     await send(house, NATIVE, codexBody())
     const [item] = await house.items()
-    house.crowd.addRole('reader', { 'dashboard:read': 'all', 'conversations:read': 'all' })
-    house.crowd.addRole('starter', { 'dashboard:read': 'all', 'security:write': 'all' })
-    const [reader, starter] = [house.crowd.as('reader'), house.crowd.as('starter')]
+    await house.crowd.addRole('reader', { 'dashboard:read': 'all', 'conversations:read': 'all' })
+    await house.crowd.addRole('starter', { 'dashboard:read': 'all', 'security:write': 'all' })
+    const [reader, starter] = [await house.crowd.as('reader'), await house.crowd.as('starter')]
     const read = await house.read(item?.id ?? '', reader)
     expect(read).toMatchObject({ keyId: null, keyName: null, attempts: [{ accountId: null, accountName: null }] })
     expect((await reader.ask(`DELETE /api/captures/${id}`)).status).toBe(403)
@@ -519,9 +523,9 @@ describe('pages', () => {
   const page = async (who: { ask: TestUser['ask'] }, path: string) => (await who.ask(`GET ${path}`, HTML)).text()
 
   test('every page shows a running capture to every user, and to no guest', async () => {
-    const house = setup()
-    const viewer = house.crowd.as('viewer')
-    const guest = house.crowd.guest('127.0.0.1')
+    const house = await setup()
+    const viewer = await house.crowd.as('viewer')
+    const guest = await house.crowd.guest('127.0.0.1')
     expect(await page(viewer, '/dashboard')).not.toContain('Capture running')
     await house.start()
     for (const path of ['/dashboard', '/logs', '/me', '/settings'])
@@ -534,17 +538,17 @@ describe('pages', () => {
   })
 
   test('the tab of a captured request shows it, finds events, and is only offered if there is a capture', async () => {
-    const house = setup()
+    const house = await setup()
     await send(house, NATIVE, codexBody())
     await house.start()
     await house.app.clock.advance('1s')
     await send(house, NATIVE, codexBody('look <b>here</b>'))
     const [item] = await house.items()
-    const [before] = house.app.rows()
+    const [before] = await house.app.rows()
     expect(await page(house.admin, `/logs/${before?.id}`)).not.toContain('Captured</a>')
     expect(await page(house.admin, `/logs/${item?.id}`)).toContain('Captured</a>')
     expect(await page(house.admin, `/logs?open=${item?.id}`)).toContain('Captured</a>')
-    expect(await page(house.crowd.as('viewer'), `/logs/${item?.id}`)).not.toContain('Captured</a>')
+    expect(await page(await house.crowd.as('viewer'), `/logs/${item?.id}`)).not.toContain('Captured</a>')
     const shown = await page(house.admin, `/logs/${item?.id}/captured`)
     expect(shown).toContain('look &lt;b&gt;here&lt;/b&gt;')
     expect(shown).toContain('response.completed')
@@ -554,7 +558,7 @@ describe('pages', () => {
   })
 
   test('the form starts a capture without scripts, and the lists show it', async () => {
-    const house = setup()
+    const house = await setup()
     const sent = await house.admin.submit('POST /api/captures', {
       keyId: house.keyId,
       accountId: '',
@@ -571,7 +575,7 @@ describe('pages', () => {
   })
 
   test('a page of many requests continues behind a cursor, without repeating any', async () => {
-    const house = setup()
+    const house = await setup()
     await house.start()
     for (let n = 0; n < 7; n++) {
       await send(house, NATIVE, codexBody(`number ${n}`))
@@ -586,11 +590,6 @@ describe('pages', () => {
       seen.push(...items.map(({ id }) => id))
       cursor = nextCursor
     }
-    expect(seen).toEqual(
-      house.app
-        .rows()
-        .map(({ id }) => id)
-        .reverse(),
-    )
+    expect(seen).toEqual((await house.app.rows()).map(({ id }) => id).reverse())
   })
 })

@@ -16,15 +16,16 @@ type Row = typeof requests.$inferInsert
 let app: TestApp
 let next = 0
 
-beforeEach(() => {
-  app = testApp({ accounts: [{ email: 'ada@example.com' }, { email: 'grace@example.com' }] })
+beforeEach(async () => {
+  app = await testApp({ accounts: [{ email: 'ada@example.com' }, { email: 'grace@example.com' }] })
   next = 0
 })
 
 const add = (...rows: Partial<Row>[]) =>
-  commit(app.db, (tx) => {
+  commit(app.db, async (tx) => {
     for (const row of rows)
-      tx.insert(requests)
+      await tx
+        .insert(requests)
         .values({
           id: `trn_${String(next++).padStart(5, '0')}`,
           requestId: `req_${next}`,
@@ -53,10 +54,10 @@ const detail = async (id: string, { ask }: Pick<Browser, 'ask'> = app) =>
 
 describe('the list of conversations', () => {
   test('adds up what requests used, per conversation', async () => {
-    const { row } = app.key({ name: 'laptop' })
+    const { row } = await app.key({ name: 'laptop' })
     const [ada, grace] = app.members.map(({ id }) => id)
     const common = { conversationHash: talk('a'), keyId: row.id, model: 'gpt-5.5', inputTokens: 1000 }
-    add(
+    await add(
       { ...common, startedAt: ago(3000), accountId: ada, cachedInputTokens: 0, outputTokens: 10, costMicros: 5000 },
       { ...common, startedAt: ago(2000), accountId: ada, cachedInputTokens: 900, outputTokens: 20, costMicros: 1000 },
       {
@@ -117,18 +118,18 @@ describe('the list of conversations', () => {
     await say('two')
     await app.clock.advance(10)
     await say('one')
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     const [first, second] = (await list()).conversations
     expect([first!.requestCount, second!.requestCount]).toEqual([2, 1])
     expect(await list('/')).toEqual(await list())
-    expect(app.rows()[0]!.conversationHash).toBe(first!.conversationId)
+    expect((await app.rows())[0]!.conversationHash).toBe(first!.conversationId)
   })
 
   test('is ordered by the last request and paged without repeats while requests arrive', async () => {
     const names = Array.from({ length: 25 }, (_, n) => `talk ${n}`)
     // Each conversation has an early and a late request, so that every page meets rows of the ones before.
-    add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(DAY_MS - n) })))
-    add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(Math.floor(n / 3) * 1000) })))
+    await add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(DAY_MS - n) })))
+    await add(...names.map((name, n) => ({ conversationHash: talk(name), startedAt: ago(Math.floor(n / 3) * 1000) })))
     const all = await getIds()
     expect(all).toHaveLength(25)
     expect(new Set(all.slice(0, 3))).toEqual(new Set(names.slice(0, 3).map(talk)))
@@ -140,7 +141,7 @@ describe('the list of conversations', () => {
       expect(page.hasMore).toBe(page.nextCursor !== null)
       expect(page.total).toBeNull()
       cursor = page.nextCursor
-      if (seen.length === 8) add({ conversationHash: talk('new') }, { conversationHash: all[20] })
+      if (seen.length === 8) await add({ conversationHash: talk('new') }, { conversationHash: all[20] })
     } while (cursor)
     expect(seen).toEqual(all.filter((id) => id !== all[20]))
     expect((await getIds()).slice(0, 2).toSorted()).toEqual([talk('new'), all[20]!].toSorted())
@@ -149,7 +150,7 @@ describe('the list of conversations', () => {
 
   test('keeps its order among requests of the same millisecond', async () => {
     const names = Array.from({ length: 9 }, (_, n) => talk(`same ${n}`))
-    add(...[...names, ...names].map((conversationHash) => ({ conversationHash, startedAt: ago(1000) })))
+    await add(...[...names, ...names].map((conversationHash) => ({ conversationHash, startedAt: ago(1000) })))
     const seen: string[] = []
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const page: ConversationPage = await list(`?limit=2${cursor ? `&cursor=${cursor}` : ''}`)
@@ -160,7 +161,7 @@ describe('the list of conversations', () => {
   })
 
   test('covers 30 days, or less if requested', async () => {
-    add(
+    await add(
       ...[0.5, 3, 20, 29.9, 40].map((days) => ({ conversationHash: talk(`${days}`), startedAt: ago(days * DAY_MS) })),
       { conversationHash: talk('long'), startedAt: ago(50 * DAY_MS) },
       { conversationHash: talk('long'), startedAt: ago(2 * DAY_MS) },
@@ -193,8 +194,8 @@ describe('the list of conversations', () => {
 
   test('is searched by account, key, model and id of any of its requests', async () => {
     const [ada, grace] = app.members.map(({ id }) => id)
-    const { row } = app.key({ name: 'Build server' })
-    add(
+    const { row } = await app.key({ name: 'Build server' })
+    await add(
       { conversationHash: talk('a'), accountId: ada, model: 'gpt-5.5', startedAt: ago(9000) },
       { conversationHash: talk('a'), accountId: grace, model: 'gpt-5.5', startedAt: ago(8000) },
       { conversationHash: talk('b'), accountId: grace, model: 'gpt-5.4-mini', keyId: row.id, startedAt: ago(7000) },
@@ -246,9 +247,17 @@ describe('one conversation', () => {
     const [ada, grace] = app.members.map(({ id }) => id)
     const common = { conversationHash: talk('a'), model: 'gpt-5.5', userAgent: 'codex_exec/0.169 (x)' }
     const used = { inputTokens: 100, outputTokens: 10, costMicros: 2000 }
-    add(
+    await add(
       { ...common, ...used, startedAt: ago(3000), accountId: ada, cachedInputTokens: 20, reasoningEffort: 'high' },
-      { ...common, ...used, startedAt: ago(2000), accountId: grace, cachedInputTokens: 40, moved: true },
+      {
+        ...common,
+        ...used,
+        startedAt: ago(2000),
+        accountId: grace,
+        cachedInputTokens: 40,
+        moved: true,
+        movedTokens: 60,
+      },
       { ...common, startedAt: ago(1000), accountId: grace, status: 'cancelled', httpStatus: 499 },
       { ...common, startedAt: ago(500), status: 'error', errorCode: 'usage_limit_reached', userAgent: 'curl/8' },
     )
@@ -269,6 +278,7 @@ describe('one conversation', () => {
       cancelled: 1,
       totalElapsedTime: 4000,
       movedInputTokens: 60,
+      avoidableMoves: 0,
       accountCount: 2,
       accounts: [
         { accountId: grace!, accountName: 'grace@example.com', requestCount: 2 },
@@ -277,6 +287,7 @@ describe('one conversation', () => {
       apiKeyId: null,
       apiKeyName: null,
       dominantUseragentGroup: 'codex_exec',
+      dominantClientName: 'codex_exec',
       modelStats: [
         {
           modelEffort: { model: 'gpt-5.5', reasoningEffort: null },
@@ -322,27 +333,27 @@ describe('permissions for conversations', () => {
   ]
 
   test('conversations are not available to Operators, Viewers, Members and guests', async () => {
-    add({ conversationHash: talk('a') })
+    await add({ conversationHash: talk('a') })
     const { as, guest } = people(app)
     for (const [name, browser, status] of [
-      ['admin', as('admin'), 200],
-      ['operator', as('operator'), 403],
-      ['viewer', as('viewer'), 403],
-      ['member', as('member'), 403],
-      ['guest', guest('192.0.2.9'), 403],
+      ['admin', await as('admin'), 200],
+      ['operator', await as('operator'), 403],
+      ['viewer', await as('viewer'), 403],
+      ['member', await as('member'), 403],
+      ['guest', await guest('192.0.2.9'), 403],
     ] as const)
       for (const path of PATHS)
         expect([name, path, (await browser.ask(`GET ${path}`)).status]).toEqual([name, path, status])
-    const refused = await as('operator').ask('GET /api/conversations')
+    const refused = await (await as('operator')).ask('GET /api/conversations')
     expect((await refused.json()).error).toMatchObject({ code: 'permission_required', param: 'conversations:read' })
   })
 
   test('accounts and keys are hidden from a role without them, and cannot be searched for', async () => {
-    const { row } = app.key({ name: 'laptop' })
-    add({ conversationHash: talk('a'), keyId: row.id, accountId: app.members[0]!.id })
+    const { row } = await app.key({ name: 'laptop' })
+    await add({ conversationHash: talk('a'), keyId: row.id, accountId: app.members[0]!.id })
     const { as, addRole } = people(app)
-    addRole('reader', { 'dashboard:read': 'all', 'conversations:read': 'all' })
-    const reader = as('reader')
+    await addRole('reader', { 'dashboard:read': 'all', 'conversations:read': 'all' })
+    const reader = await as('reader')
     for (const path of PATHS) {
       const text = await (await reader.ask(`GET ${path}`)).text()
       for (const secret of ['ada@example.com', 'laptop', row.id])
@@ -356,10 +367,10 @@ describe('permissions for conversations', () => {
   })
 
   test('a deleted account or key is marked as deleted', async () => {
-    add({ conversationHash: talk('a'), accountId: 'acc_gone', keyId: 'key_gone' })
-    app.db.select().from(accounts).all()
+    await add({ conversationHash: talk('a'), accountId: 'acc_gone', keyId: 'key_gone' })
+    await app.db.select().from(accounts).all()
     expect((await list()).conversations[0]).toMatchObject({ representativeAccount: null, apiKeyName: null })
-    const page = await html(people(app).as('admin'), '/logs/conversations')
+    const page = await html(await people(app).as('admin'), '/logs/conversations')
     expect(page).toContain('deleted account')
     expect(page).toContain('deleted key')
   })
@@ -368,15 +379,15 @@ describe('permissions for conversations', () => {
 describe('the conversation pages', () => {
   test('lead from the log to a conversation, its requests, and its sticky session', async () => {
     for (let n = 0; n < 2; n++) await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
-    const [row] = app.rows()
-    const admin = people(app).as('admin')
+    const [row] = await app.rows()
+    const admin = await people(app).as('admin')
     const path = `/logs/conversations/${row!.conversationHash}`
     expect(await html(admin, '/logs')).toContain('href="/logs/conversations"')
     expect(await html(admin, '/logs/conversations')).toContain(`href="${path}"`)
     for (const request of [`/logs/${row!.id}`, `/logs?open=${row!.id}`])
       expect(await html(admin, request)).toContain(`href="${path}"`)
     const page = await html(admin, path)
-    for (const { id } of app.rows()) expect(page).toContain(`href="/logs/${id}"`)
+    for (const { id } of await app.rows()) expect(page).toContain(`href="/logs/${id}"`)
     const session = /\/settings\/routing\/sessions\?keyQuery=[0-9a-f]{16}/.exec(page)?.[0]
     expect(await html(admin, `/logs/${row!.id}`)).toContain(session!)
     expect(await html(admin, session!)).toContain('value="conversation:')
@@ -385,12 +396,12 @@ describe('the conversation pages', () => {
 
   test('an Operator can open the sticky sessions of a request’s account, but no conversation', async () => {
     await getAnswer(app, NATIVE, { json: codexBody(), headers: { 'session-id': 'one' } })
-    const [row] = app.rows()
+    const [row] = await app.rows()
     const { as } = people(app)
-    const page = await html(as('operator'), `/logs/${row!.id}`)
+    const page = await html(await as('operator'), `/logs/${row!.id}`)
     expect(page).toContain(`/settings/routing/sessions?accountQuery=${row!.accountId}`)
     for (const role of ['operator', 'viewer']) {
-      const text = await html(as(role), `/logs?open=${row!.id}`)
+      const text = await html(await as(role), `/logs?open=${row!.id}`)
       expect(text).not.toContain('/logs/conversations')
       expect(text).not.toContain('keyQuery')
       if (role === 'viewer') expect(text).not.toContain('/settings/routing/sessions')
@@ -398,8 +409,8 @@ describe('the conversation pages', () => {
   })
 
   test('a long conversation is paged', async () => {
-    add(...Array.from({ length: 60 }, (_, n) => ({ conversationHash: talk('a'), startedAt: ago(n * 1000) })))
-    const admin = people(app).as('admin')
+    await add(...Array.from({ length: 60 }, (_, n) => ({ conversationHash: talk('a'), startedAt: ago(n * 1000) })))
+    const admin = await people(app).as('admin')
     const path = `/logs/conversations/${talk('a')}`
     const first = await html(admin, path)
     const older = /href="([^"]*cursor=[^"]*)" rel="next"/.exec(first)?.[1]

@@ -23,7 +23,7 @@ const arrivals = async (app: TestApp, path: string): Promise<[text: string, ms: 
 }
 
 test('five events arrive separately', async () => {
-  expect(await arrivals(testApp(), '/doctor/stream')).toEqual([
+  expect(await arrivals(await testApp(), '/doctor/stream')).toEqual([
     ['data: 1\n\n', 0],
     ['data: 2\n\n', 200],
     ['data: 3\n\n', 400],
@@ -33,7 +33,7 @@ test('five events arrive separately', async () => {
 })
 
 test('a long stream is never silent for ten seconds, and ends after a minute and a half', async () => {
-  const seen = await arrivals(testApp(), '/doctor/stream?lasting=true')
+  const seen = await arrivals(await testApp(), '/doctor/stream?lasting=true')
   expect(seen.slice(0, 5).map(([, ms]) => ms)).toEqual([0, 200, 400, 600, 800])
   const pauses = seen.map(([, ms], n) => ms - (seen[n - 1]?.[1] ?? 0))
   expect(Math.max(...pauses)).toBeLessThan(10_000)
@@ -42,7 +42,7 @@ test('a long stream is never silent for ten seconds, and ends after a minute and
 })
 
 test('a browser that disconnects cancels its timer', async () => {
-  const app = testApp()
+  const app = await testApp()
   const response = await app.ask('GET /doctor/stream?lasting=true')
   const reader = response.body!.getReader()
   await reader.read()
@@ -53,7 +53,7 @@ test('a browser that disconnects cancels its timer', async () => {
 })
 
 test('four streams per address are allowed, and ended ones make room', async () => {
-  const app = testApp()
+  const app = await testApp()
   const open = () => app.ask('GET /doctor/stream?lasting=true')
   const streams = await Promise.all(Array.from({ length: 4 }, open))
   expect(await problem(await open())).toEqual([503, 'busy'])
@@ -67,7 +67,7 @@ test('four streams per address are allowed, and ended ones make room', async () 
 })
 
 test('the socket answers 426 when no upgrade arrived', async () => {
-  expect((await testApp().ask('GET /doctor/socket')).status).toBe(426)
+  expect((await (await testApp()).ask('GET /doctor/socket')).status).toBe(426)
 })
 
 test('a socket echoes one message of at most a kibibyte and closes; a silent one closes after five seconds', async () => {
@@ -105,7 +105,7 @@ const slowBody = () => {
 }
 
 test('an upload is counted, whatever its content, and reports whether the header with underscores arrived', async () => {
-  const app = testApp()
+  const app = await testApp()
   const answer = async (ask: Parameters<TestApp['ask']>[1]) => (await app.ask('POST /doctor/upload', ask)).json()
   const body = new Uint8Array(2 * MIB + 1)
   expect(await answer({ body, headers: { x_sluice_probe: '1' } })).toEqual({ bytes: 2 * MIB + 1, underscore: true })
@@ -116,7 +116,7 @@ test('an upload is counted, whatever its content, and reports whether the header
 })
 
 test('more than 8 MiB is rejected: unread when declared, otherwise as soon as the limit is exceeded', async () => {
-  const app = testApp()
+  const app = await testApp()
   const whole = await app.ask('POST /doctor/upload', { body: new Uint8Array(8 * MIB) })
   expect(await whole.json()).toMatchObject({ bytes: 8 * MIB })
   const declared = slowBody()
@@ -135,7 +135,7 @@ test('more than 8 MiB is rejected: unread when declared, otherwise as soon as th
 
 test('an upload from another site is rejected', async () => {
   const from = async (headers: Record<string, string>) =>
-    problem(await testApp().ask('POST /doctor/upload', { body: 'x', headers }))
+    problem(await (await testApp()).ask('POST /doctor/upload', { body: 'x', headers }))
   const refused: [number, string] = [403, 'cross_site_request_rejected']
   expect(await from({ 'sec-fetch-site': 'cross-site' })).toEqual(refused)
   expect(await from({ origin: 'https://elsewhere.example' })).toEqual(refused)
@@ -143,7 +143,7 @@ test('an upload from another site is rejected', async () => {
 })
 
 test('uploads share the four places of an address, and one that ends or is aborted makes room', async () => {
-  const app = testApp()
+  const app = await testApp()
   const seats = () => app.bindings.seats.taken('measure')
   const begin = () => {
     const sending = slowBody()
@@ -168,7 +168,7 @@ test('uploads share the four places of an address, and one that ends or is abort
 })
 
 test('a slow upload keeps its place for a minute, and ends when its session ends', async () => {
-  const app = testApp()
+  const app = await testApp()
   const begin = (who: Pick<TestApp, 'ask'> = app) => {
     const sending = slowBody()
     return { ...sending, answer: who.ask('POST /doctor/upload', { body: sending.body }) }
@@ -178,7 +178,7 @@ test('a slow upload keeps its place for a minute, and ends when its session ends
   dripping.push()
   await app.clock.advance('60s')
   expect(await (await dripping.answer).json()).toEqual({ bytes: MIB, underscore: false })
-  const admin = people(app).as('admin')
+  const admin = await people(app).as('admin')
   const late = begin(admin)
   await app.clock.advance(0)
   await admin.ask('POST /api/dashboard-auth/logout')
@@ -188,7 +188,7 @@ test('a slow upload keeps its place for a minute, and ends when its session ends
 })
 
 test('require access to the full doctor, or permission to create and test keys', async () => {
-  const app = testApp({ accounts: 0 })
+  const app = await testApp({ accounts: 0 })
   const { as } = people(app)
   const statuses = async (who: Pick<TestApp, 'ask'>) => {
     const answers = await Promise.all(
@@ -197,8 +197,8 @@ test('require access to the full doctor, or permission to create and test keys',
     for (const { body } of answers) await body?.cancel()
     return answers.map(({ status }) => status)
   }
-  expect(await statuses(as('admin', { peer: REMOTE }))).toEqual([200, 426, 200])
-  expect(await statuses(as('operator', { peer: REMOTE }))).toEqual([200, 426, 200])
-  expect(await statuses(as('viewer', { peer: REMOTE }))).toEqual([403, 403, 403])
-  expect(await statuses(as('member', { peer: REMOTE }))).toEqual([403, 403, 403])
+  expect(await statuses(await as('admin', { peer: REMOTE }))).toEqual([200, 426, 200])
+  expect(await statuses(await as('operator', { peer: REMOTE }))).toEqual([200, 426, 200])
+  expect(await statuses(await as('viewer', { peer: REMOTE }))).toEqual([403, 403, 403])
+  expect(await statuses(await as('member', { peer: REMOTE }))).toEqual([403, 403, 403])
 })

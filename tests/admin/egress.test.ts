@@ -31,7 +31,7 @@ const problem = ({ status, body }: Answer) => [status, body.error?.code]
 
 /** An endpoint, and a pool with it. */
 const furnished = async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const ask = door(app)
   const endpoint = (await ask('POST /endpoints', PROXY)).body
   const pool = (await ask('POST /pools', { name: 'Europe', endpointIds: [endpoint.id] })).body
@@ -39,7 +39,7 @@ const furnished = async () => {
 }
 
 test('without endpoints, connections follow the environment', async () => {
-  expect((await door(testApp())('GET ')).body).toEqual({
+  expect((await door(await testApp())('GET ')).body).toEqual({
     routingEnabled: false,
     defaultPoolId: null,
     endpoints: [],
@@ -70,10 +70,11 @@ describe('a proxy endpoint', () => {
 
   test('keeps its password when it is omitted or empty, but not for another host', async () => {
     const { app, ask, endpoint } = await furnished()
-    const sealed = () => app.db.get<{ p: string | null }>(sql`SELECT password_sealed AS p FROM egress_endpoints`)?.p
-    const before = sealed()
+    const sealed = async () =>
+      (await app.db.get<{ p: string | null }>(sql`SELECT password_sealed AS p FROM egress_endpoints`))?.p
+    const before = await sealed()
     await ask(`PATCH /endpoints/${endpoint.id}`, { username: 'other', password: '' })
-    expect(sealed()).toBe(before)
+    expect(await sealed()).toBe(before)
     for (const change of [{ host: 'evil.test' }, { port: 9 }, { scheme: 'http', password: '' }]) {
       const refused = await ask(`PATCH /endpoints/${endpoint.id}`, change)
       expect(problem(refused)).toEqual([400, 'proxy_password_required'])
@@ -100,14 +101,14 @@ describe('a proxy endpoint', () => {
     ['a SOCKS password of 256 bytes', { password: 'ä'.repeat(128) }],
     ['an unknown field', { weight: 2 }],
   ])('rejects %s', async (_what, change) => {
-    expect(problem(await door(testApp())('POST /endpoints', { ...PROXY, ...change }))).toEqual([
+    expect(problem(await door(await testApp())('POST /endpoints', { ...PROXY, ...change }))).toEqual([
       422,
       'validation_error',
     ])
   })
 
   test.each(['::1', '[2001:db8::1]', 'PROXY.test', '192.0.2.1', 'proxy_1.internal'])('can be at %s', async (host) => {
-    const { status, body } = await door(testApp())('POST /endpoints', { ...PROXY, host })
+    const { status, body } = await door(await testApp())('POST /endpoints', { ...PROXY, host })
     expect([status, body.host]).toEqual([200, host.toLowerCase().replace(/[[\]]/g, '')])
   })
 
@@ -130,7 +131,7 @@ describe('a proxy endpoint', () => {
   test('is tested by its own request, whose result is kept until the endpoint changes', async () => {
     const { app, ask, endpoint } = await furnished()
     const seen: string[] = []
-    app.wire.before = (url) => void seen.push(url)
+    app.wire.before = async (url) => void seen.push(url)
     const result = { ok: true, statusCode: 200, elapsedMs: 0, exitAddress: EXIT_ADDRESS, error: null }
     expect((await ask(`POST /endpoints/${endpoint.id}/test`)).body).toEqual({ endpointId: endpoint.id, ...result })
     expect(seen).toEqual(['http://upstream.test/cdn-cgi/trace'])
@@ -146,7 +147,7 @@ describe('a proxy endpoint', () => {
   test('that cannot connect, gets another answer, or has an unreadable password fails its test with a message', async () => {
     const { app, ask, endpoint } = await furnished()
     const failing = async () => (await ask(`POST /endpoints/${endpoint.id}/test`)).body
-    app.wire.before = () => {
+    app.wire.before = async () => {
       throw new TypeError('reset')
     }
     expect(await failing()).toMatchObject({ ok: false, statusCode: null, error: expect.stringContaining('lost') })
@@ -154,7 +155,7 @@ describe('a proxy endpoint', () => {
     app.sqlite.run(
       `UPDATE egress_endpoints SET password_sealed = 'v1.00000000.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA'`,
     )
-    app.bindings.egress.reload()
+    await app.bindings.egress.reload()
     expect(await failing()).toMatchObject({ ok: false, error: expect.stringContaining('password') })
     const [pool] = (await ask('GET ')).body.pools
     expect(pool.reason).toBe('proxy_credentials_undecryptable')
@@ -207,9 +208,9 @@ describe('a proxy pool', () => {
     expect((await ask('GET ')).body.bindings).toEqual([binding])
     expect(problem(await ask(`DELETE /pools/${pool.id}`))).toEqual([409, 'proxy_pool_in_use'])
     await ask(`PUT /accounts/${accountId}/binding`, { poolId: null })
-    app.change({ egressDefaultPoolId: pool.id })
+    await app.change({ egressDefaultPoolId: pool.id })
     expect(problem(await ask(`DELETE /pools/${pool.id}`))).toEqual([409, 'proxy_pool_in_use'])
-    app.change({ egressDefaultPoolId: null })
+    await app.change({ egressDefaultPoolId: null })
     expect((await ask(`DELETE /pools/${pool.id}`)).body).toEqual({ status: 'deleted' })
   })
 
@@ -233,7 +234,7 @@ describe('permissions for proxies', () => {
   ] as const
   const rights = async (role: string, isConfirmed: boolean) => {
     const { app, endpoint } = await furnished()
-    const who = people(app).as(role, { isConfirmed })
+    const who = await people(app).as(role, { isConfirmed })
     const asked = async (route: string, json?: unknown) => {
       const response = await who.ask(route, json === undefined ? {} : { json })
       return response.status < 300 ? 'ok' : ((await response.json()) as Answer['body']).error.code
@@ -262,9 +263,9 @@ describe('permissions for proxies', () => {
 
   test('an Operator can view, test, assign and order them; a Viewer and a guest cannot view them', async () => {
     const { app, endpoint, pool, accountId } = await furnished()
-    app.change({ guestAccessEnabled: true })
+    await app.change({ guestAccessEnabled: true })
     const { as, guest } = people(app)
-    const operator = as('operator')
+    const operator = await as('operator')
     const steps: [string, unknown][] = [
       [`POST ${PATH}/endpoints/${endpoint.id}/test`, undefined],
       [`PATCH ${PATH}/pools/${pool.id}/members/${endpoint.id}`, { sortOrder: 2 }],
@@ -273,10 +274,10 @@ describe('permissions for proxies', () => {
     expect((await operator.ask(`GET ${PATH}`)).status).toBe(200)
     for (const [route, json] of steps) {
       expect([route, (await operator.ask(route, json === undefined ? {} : { json })).status]).toEqual([route, 200])
-      for (const who of [as('viewer'), await guest()])
+      for (const who of [await as('viewer'), await guest()])
         expect([route, (await who.ask(route, json === undefined ? {} : { json })).status]).toEqual([route, 403])
     }
-    for (const who of [as('viewer'), await guest()]) expect((await who.ask(`GET ${PATH}`)).status).toBe(403)
+    for (const who of [await as('viewer'), await guest()]) expect((await who.ask(`GET ${PATH}`)).status).toBe(403)
   })
 })
 
@@ -286,17 +287,17 @@ describe('proxies on pages', () => {
 
   test('an Operator sees proxies and pools without passwords, a Viewer and a guest see neither', async () => {
     const { app, pool, accountId, ask } = await furnished()
-    app.change({ guestAccessEnabled: true })
+    await app.change({ guestAccessEnabled: true })
     await ask(`PUT /accounts/${accountId}/binding`, { poolId: pool.id })
     const { as, guest } = people(app)
-    const seen = await page(as('operator'), '/settings/network')
+    const seen = await page(await as('operator'), '/settings/network')
     for (const text of ['socks5h://u@proxy.test:1080', 'Europe', 'Used by']) expect(seen).toContain(text)
     expect(seen).not.toContain('hunter2')
-    expect(await page(as('operator'), `/accounts/${accountId}?tab=routing`)).toContain(
+    expect(await page(await as('operator'), `/accounts/${accountId}?tab=routing`)).toContain(
       'Connects through Frankfurt of the pool Europe',
     )
-    expect(await page(as('operator'), '/accounts/new/browser')).toContain('name="egressPoolId"')
-    for (const who of [as('viewer'), await guest()]) {
+    expect(await page(await as('operator'), '/accounts/new/browser')).toContain('name="egressPoolId"')
+    for (const who of [await as('viewer'), await guest()]) {
       for (const path of ['/settings/network', `/accounts/${accountId}?tab=routing`, '/api/settings'])
         expect(await page(who, path)).not.toMatch(/proxy\.test|Frankfurt|Europe|egressRouting|setting-egress/)
     }

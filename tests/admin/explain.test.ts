@@ -18,20 +18,20 @@ const aPool = () =>
   })
 
 test('the account it names serves the next request, and a simulation changes nothing', async () => {
-  const app = aPool()
-  app.prefer(app.members[1]?.id ?? '')
+  const app = await aPool()
+  await app.prefer(app.members[1]?.id ?? '')
   const before = JSON.stringify(app.bindings.pool.describe())
   const { chosen, outcome } = await explained(app, '?model=gpt-5.5')
   expect([outcome, chosen?.accountName]).toEqual(['chosen', 'grace@example.test'])
   expect(JSON.stringify(app.bindings.pool.describe())).toBe(before)
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-  expect(app.rows()[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
+  expect((await app.rows())[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
 })
 
 test('every other account has its reason in words; the selected one comes first', async () => {
-  const app = aPool()
+  const app = await aPool()
   await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
-  app.prefer(app.members[2]?.id ?? '')
+  await app.prefer(app.members[2]?.id ?? '')
   const { candidates } = await explained(app)
   expect(candidates.map(({ accountName, reason }) => [accountName, reason])).toEqual([
     ['alan@example.test', null],
@@ -43,7 +43,7 @@ test('every other account has its reason in words; the selected one comes first'
 describe('two accounts that reset on different days', () => {
   const DAY_MS = 86_400_000
   const explainedPage = async (days: [number, number]) => {
-    const app = testApp({ accounts: [{ email: 'small@example.test' }, { email: 'large@example.test' }] })
+    const app = await testApp({ accounts: [{ email: 'small@example.test' }, { email: 'large@example.test' }] })
     const at = app.clock.now()
     const weekly = (usedPercent: number, in_: number) => ({
       usedPercent,
@@ -78,8 +78,8 @@ describe('two accounts that reset on different days', () => {
 
 describe('simulating a key', () => {
   test('only its accounts are candidates, and its model is the requested one', async () => {
-    const app = aPool()
-    const { row } = app.key({ assignedAccountIds: [app.members[2]?.id ?? ''], enforcedModel: 'gpt-5.4' })
+    const app = await aPool()
+    const { row } = await app.key({ assignedAccountIds: [app.members[2]?.id ?? ''], enforcedModel: 'gpt-5.4' })
     const answer = await explained(app, `?model=gpt-5.5&key=${row.id}`)
     expect([answer.model, answer.chosen?.accountName, answer.apiKey]).toEqual([
       'gpt-5.4',
@@ -90,8 +90,8 @@ describe('simulating a key', () => {
   })
 
   test('a key without access to the model is rejected before any account is considered', async () => {
-    const app = aPool()
-    const { row } = app.key({ allowedModels: ['gpt-5.4'] })
+    const app = await aPool()
+    const { row } = await app.key({ allowedModels: ['gpt-5.4'] })
     expect(await explained(app, `?model=gpt-5.5&key=${row.id}`)).toMatchObject({
       outcome: 'refused',
       sentence: 'This key is not allowed to use the model gpt-5.5, so the request would be rejected.',
@@ -100,9 +100,9 @@ describe('simulating a key', () => {
   })
 
   test('a key over its limit is rejected like its clients, until the limit resets', async () => {
-    const app = testApp({ accounts: 1, settings: { apiKeyAuthEnabled: true } })
+    const app = await testApp({ accounts: 1, settings: { apiKeyAuthEnabled: true } })
     const limit = { limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' } as const
-    const { row, key } = app.key({ limits: [limit] })
+    const { row, key } = await app.key({ limits: [limit] })
     expect((await explained(app, `?key=${row.id}`)).outcome).toBe('chosen')
     const turn = { json: codexBody(), headers: { authorization: `Bearer ${key}` } }
     await getAnswer(app, 'POST /backend-api/codex/responses', turn)
@@ -116,19 +116,19 @@ describe('simulating a key', () => {
   })
 
   test('a disabled key and an unknown key are rejected', async () => {
-    const app = aPool()
-    const { row } = app.key()
+    const app = await aPool()
+    const { row } = await app.key()
     const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
     const doing = { scope: 'all' as const, actor, random: app.bindings.random }
-    commit(app.db, (tx) => updateKey(tx, row.id, { isActive: false }, doing))
-    app.bindings.keys.reload()
+    await commit(app.db, (tx) => updateKey(tx, row.id, { isActive: false }, doing))
+    await app.bindings.keys.reload()
     expect((await explained(app, `?key=${row.id}`)).outcome).toBe('refused')
     expect((await app.ask('GET /api/explain?key=key_none')).status).toBe(404)
   })
 })
 
 test('an unknown parameter is rejected by name, because ignoring it would answer another question', async () => {
-  const app = aPool()
+  const app = await aPool()
   const response = await app.ask('GET /api/explain?model=gpt-5.5&apiKeyId=key_none')
   expect([response.status, await response.json()]).toEqual([
     422,
@@ -145,18 +145,18 @@ test('an unknown parameter is rejected by name, because ignoring it would answer
 })
 
 test('no result and an empty pool are reported in words', async () => {
-  const app = testApp({ accounts: 1 })
+  const app = await testApp({ accounts: 1 })
   await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
   expect(await explained(app)).toMatchObject({
     outcome: 'none',
     chosen: null,
     sentence: 'No account is available for this request, so it would be rejected.',
   })
-  expect(await explained(testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
+  expect(await explained(await testApp({ accounts: 0 }))).toMatchObject({ outcome: 'none', candidates: [] })
 })
 
 test('the page has a form that works without scripts', async () => {
-  const app = aPool()
+  const app = await aPool()
   const page = async (path: string) => (await app.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
   expect(await page('/accounts/simulator')).not.toContain('id="explanation"')
   const html = await page('/accounts/simulator?model=gpt-5.5&key=')
@@ -165,13 +165,13 @@ test('the page has a form that works without scripts', async () => {
 })
 
 test('says when a model source would serve: for its model, and while the pool is used up', async () => {
-  const app = testApp()
-  fetchCatalogs(app)
-  const { id } = addSource(app, { models: ['llama-4', 'gpt-5.5'] })
+  const app = await testApp()
+  await fetchCatalogs(app)
+  const { id } = await addSource(app, { models: ['llama-4', 'gpt-5.5'] })
   const source = { sourceId: id, sourceName: 'Local' }
   expect(await explained(app, '?model=llama-4')).toMatchObject({ outcome: 'source', source, chosen: null })
   expect(await explained(app, '?model=gpt-5.5')).toMatchObject({ outcome: 'chosen', source: null })
-  app.change({ overflowSourceId: id })
+  await app.change({ overflowSourceId: id })
   const at = app.clock.now()
   for (const member of app.members)
     app.bindings.pool.apply(member.id, {

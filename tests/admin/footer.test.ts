@@ -46,20 +46,20 @@ describe('the footer on every page', () => {
 
 describe('the tab icon', () => {
   const open = async (app: TestApp, path = '/keys') =>
-    getTab(await (await people(app).as('admin').ask(`GET ${path}`, HTML)).text())
+    getTab(await (await (await people(app).as('admin')).ask(`GET ${path}`, HTML)).text())
 
   test('is not red without accounts', async () => {
-    expect(await open(testApp({ accounts: 0 }))).toEqual({ title: 'Keys · Sluice', isRed: false })
+    expect(await open(await testApp({ accounts: 0 }))).toEqual({ title: 'Keys · Sluice', isRed: false })
   })
 
   test('says that the request log cannot be written', async () => {
-    const app = testApp()
+    const app = await testApp()
     Object.defineProperty(app.bindings.ledger, 'healthy', { value: false })
     expect(await open(app)).toEqual({ title: '● The request log cannot be written · Keys · Sluice', isRed: true })
   })
 
   test('is red on an error page, too', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const { id } of app.members) await app.ask(`POST /api/accounts/${id}/pause`)
     expect(await open(app, '/keys/key_nobody')).toEqual({
       title: '● Not serving · Page not found · Sluice',
@@ -71,14 +71,14 @@ describe('the tab icon', () => {
 test.each(['/nowhere', '/keys/key_nobody', '/accounts/acc_1/nothing'])(
   'the error page at %s has the navigation and the footer',
   async (path) => {
-    const html = await (await people(testApp()).as('admin').ask(`GET ${path}`, HTML)).text()
+    const html = await (await (await people(await testApp()).as('admin')).ask(`GET ${path}`, HTML)).text()
     expect([html.includes('aria-label="Main"'), html.includes('<footer')]).toEqual([true, true])
   },
 )
 
 test('the error page of an unknown address shows neither to a visitor who is not signed in', async () => {
-  const { as, browser } = people(testApp())
-  as('admin') // while there is no user, this machine needs no sign-in
+  const { as, browser } = people(await testApp())
+  await as('admin') // while there is no user, this machine needs no sign-in
   const html = await (await browser().ask('GET /nowhere', HTML)).text()
   expect(html).toContain('Page not found')
   expect([html.includes('aria-label="Main"'), html.includes('<footer')]).toEqual([false, false])
@@ -86,8 +86,8 @@ test('the error page of an unknown address shows neither to a visitor who is not
 
 describe('the footer alone', () => {
   test('is a fragment for htmx with the same content as JSON', async () => {
-    const app = testApp()
-    const admin = people(app).as('admin')
+    const app = await testApp()
+    const admin = await people(app).as('admin')
     const fragment = await (await admin.ask('GET /footer', { headers: { 'hx-request': 'true' } })).text()
     expect(fragment.startsWith('<footer')).toBe(true)
     expect(fragment.includes('data-alarm')).toBe(false)
@@ -99,7 +99,7 @@ describe('the footer alone', () => {
   })
 
   test('is not available to visitors who cannot see the overview', async () => {
-    const member = people(testApp()).as('member')
+    const member = await people(await testApp()).as('member')
     expect((await member.ask('GET /footer')).status).toBe(403)
     const page = await (await member.ask('GET /keys', HTML)).text()
     expect(getText(getFoot(page))).toMatch(/^ ?Sluice \S+ API Docs ?$/)

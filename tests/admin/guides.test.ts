@@ -8,10 +8,20 @@ import { testApp } from '../support/app.ts'
 import { people, REMOTE } from '../support/people.ts'
 
 const HTML = { headers: { accept: 'text/html' } }
-const GUIDES = ['clients', 'operating', 'reverse-proxies', 'security']
+const GUIDES = [
+  'clients',
+  'claude-code',
+  'operating',
+  'codex-lb',
+  'alerts',
+  'reverse-proxies',
+  'scaling',
+  'postgresql',
+  'security',
+]
 
-const reader = () => people(testApp({ accounts: 0 })).as('viewer')
-const pageAt = async (path: string): Promise<string> => (await reader().ask(`GET ${path}`, HTML)).text()
+const reader = async () => people(await testApp({ accounts: 0 })).as('viewer')
+const pageAt = async (path: string): Promise<string> => (await (await reader()).ask(`GET ${path}`, HTML)).text()
 const getIds = (html: string): string[] => [...html.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id)
 const getLinks = (html: string): string[] => [...html.matchAll(/ href="([^"]+)"/g)].map(([, href = '']) => href)
 
@@ -39,16 +49,16 @@ describe('the guides', () => {
   })
 
   test('require a sign-in, like every other page', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     const { add, browser } = people(app)
-    add({ role: 'admin' })
+    await add({ role: 'admin' })
     const response = await browser(REMOTE).ask('GET /docs/security', HTML)
     expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Fdocs%2Fsecurity'])
   })
 
   test('answer 404 when they do not exist', async () => {
     for (const path of ['/docs/decisions', '/docs/..%2Fsecurity', '/docs/toString'])
-      expect((await reader().ask(`GET ${path}`, HTML)).status).toBe(404)
+      expect((await (await reader()).ask(`GET ${path}`, HTML)).status).toBe(404)
   })
 })
 

@@ -7,10 +7,10 @@ import { type Browser, people, problem, REMOTE } from '../support/people.ts'
 const HTML = { accept: 'text/html' }
 const HOUR_MS = 3_600_000
 
-const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 1, ...options })
+const open = async (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = await testApp({ accounts: 1, ...options })
   const crowd = people(app)
-  app.change({ keyHolderPage: true, apiKeyAuthEnabled: true })
+  await app.change({ keyHolderPage: true, apiKeyAuthEnabled: true })
   const enter = async (secret: string, browser = crowd.browser(REMOTE)) => {
     const response = await browser.ask('POST /api/key/session', { json: { secret } })
     return { response, browser }
@@ -32,23 +32,23 @@ const view = async (browser: Browser) => (await browser.ask('GET /key')).json()
 
 describe('entering a key', () => {
   test('the page and its routes answer 404 while the setting is off', async () => {
-    const { app, browser } = open()
-    app.change({ keyHolderPage: false })
+    const { app, browser } = await open()
+    await app.change({ keyHolderPage: false })
     for (const route of ['GET /key', 'POST /api/key/session', 'POST /api/key/logout', 'POST /api/key/secret'])
       expect([route, ...(await problem(await browser(REMOTE).ask(route)))]).toEqual([route, 404, 'not_found'])
   })
 
   test('shows only the key that was entered', async () => {
-    const { app, enter, turn, browser } = open()
-    const own = app.key({
+    const { app, enter, turn, browser } = await open()
+    const own = await app.key({
       name: 'laptop',
       limits: [{ limitType: 'requests', limitWindow: 'daily', maxValue: 10, modelFilter: '' }],
     })
-    const other = app.key({ name: 'other key' })
+    const other = await app.key({ name: 'other key' })
     for (const { sim } of app.members) sim.setUsage({ primary: USAGE })
     await turn(own.key)
     await turn(other.key)
-    app.rows()
+    await app.rows()
     expect(await view(browser(REMOTE))).toMatchObject({ isKeyNeeded: true })
     const { response, browser: mine } = await enter(own.key)
     expect([response.status, await response.json()]).toEqual([200, { keyId: own.row.id, name: 'laptop' }])
@@ -68,8 +68,8 @@ describe('entering a key', () => {
   })
 
   test('works without script, by a form', async () => {
-    const { app, browser } = open()
-    const { key } = app.key({ name: 'laptop' })
+    const { app, browser } = await open()
+    const { key } = await app.key({ name: 'laptop' })
     const visitor = browser(REMOTE)
     const headers = { ...HTML, referer: 'http://localhost:2455/key' }
     const form = (secret: string) => ({
@@ -86,22 +86,25 @@ describe('entering a key', () => {
     expect(await (await visitor.ask('GET /key', { headers: HTML })).text()).toContain('<h1>laptop</h1>')
     await visitor.ask('POST /api/key/logout', { headers })
     expect(await view(visitor)).toMatchObject({ isKeyNeeded: true })
-    expect(app.db.select().from(keySessions).all()).toEqual([])
+    expect(await app.db.select().from(keySessions).all()).toEqual([])
   })
 
   test.each([
     ['unknown', async () => 'sk-clb-unknown'],
     [
       'disabled',
-      async ({ app, as }: ReturnType<typeof open>) => {
-        const { key, row } = app.key()
-        await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
+      async ({ app, as }: Awaited<ReturnType<typeof open>>) => {
+        const { key, row } = await app.key()
+        await (await as('admin')).ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
         return key
       },
     ],
-    ['expired', async ({ app }: ReturnType<typeof open>) => app.key({ expiresAt: app.clock.now() - 1 }).key],
+    [
+      'expired',
+      async ({ app }: Awaited<ReturnType<typeof open>>) => (await app.key({ expiresAt: app.clock.now() - 1 })).key,
+    ],
   ])('rejects one that is %s with the same message', async (_, toKey) => {
-    const world = open()
+    const world = await open()
     const { response } = await world.enter(await toKey(world))
     const { error } = (await response.json()) as { error: object } // as: an error response
     expect([response.status, error]).toEqual([
@@ -111,8 +114,8 @@ describe('entering a key', () => {
   })
 
   test('checks eight wrong keys per minute and client', async () => {
-    const { app, enter, browser, audit } = open()
-    const { key } = app.key()
+    const { app, enter, browser, audit } = await open()
+    const { key } = await app.key()
     const attacker = browser('192.0.2.50')
     for (let n = 0; n < 8; n++) expect((await enter(`wrong ${n}`, attacker)).response.status).toBe(401)
     const limited = await enter(key, attacker)
@@ -120,20 +123,20 @@ describe('entering a key', () => {
     expect((await enter(key)).response.status).toBe(200)
     await app.clock.advance('1m')
     expect((await enter(key, attacker)).response.status).toBe(200)
-    expect(audit().filter(({ event }) => event === 'login_failed')).toHaveLength(8)
+    expect((await audit()).filter(({ event }) => event === 'login_failed')).toHaveLength(8)
   })
 
   test('is for clients the firewall allows', async () => {
-    const { app, as, enter, browser } = open()
-    const { key } = app.key()
-    await as('admin').ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
+    const { app, as, enter, browser } = await open()
+    const { key } = await app.key()
+    await (await as('admin')).ask('POST /api/firewall/ips', { json: { ipAddress: '100.64.77.0/24' } })
     expect(await problem((await enter(key)).response)).toEqual([403, 'ip_forbidden'])
     expect((await enter(key, browser('100.64.77.1'))).response.status).toBe(200)
   })
 
   test('is rejected from another site', async () => {
-    const { app, browser } = open()
-    const { key } = app.key()
+    const { app, browser } = await open()
+    const { key } = await app.key()
     const misled: Record<string, string>[] = [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }]
     for (const headers of misled)
       for (const route of ['POST /api/key/session', 'POST /api/key/secret', 'POST /api/key/logout'])
@@ -146,9 +149,9 @@ describe('entering a key', () => {
 
 describe('the session', () => {
   test('has its own cookie, and neither cookie opens the other session', async () => {
-    const { app, as, enter, browser } = open()
-    const { key } = app.key()
-    const admin = as('admin', { peer: REMOTE })
+    const { app, as, enter, browser } = await open()
+    const { key } = await app.key()
+    const admin = await as('admin', { peer: REMOTE })
     const { response, browser: holder } = await enter(key)
     expect(response.headers.get('set-cookie')).toMatch(
       /^sluice_key=[^;]{40,}; Max-Age=43200; Path=\/; HttpOnly; SameSite=Lax$/,
@@ -166,13 +169,13 @@ describe('the session', () => {
   })
 
   test('is a __Host- cookie on https, where one without the prefix is ignored', async () => {
-    const { app } = open({
+    const { app } = await open({
       environment: {
         CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
         CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.1/32',
       },
     })
-    const { key } = app.key()
+    const { key } = await app.key()
     const headers = { host: 'sluice.test', 'x-forwarded-for': REMOTE, 'x-forwarded-proto': 'https' }
     const peer = '10.0.0.1'
     const response = await app.ask('POST /api/key/session', { json: { secret: key }, headers, peer })
@@ -185,12 +188,16 @@ describe('the session', () => {
     expect(await shownTo(pair.replace('__Host-', ''))).toMatchObject({ isKeyNeeded: true })
   })
 
-  const ENDS: Record<string, (world: ReturnType<typeof open>, id: string) => Promise<unknown> | unknown> = {
+  const ENDS: Record<
+    string,
+    (world: Awaited<ReturnType<typeof open>>, id: string) => Promise<Promise<unknown> | unknown>
+  > = {
     'after 12 hours': ({ app }) => app.clock.advance(12 * HOUR_MS),
-    'when the key is deleted': ({ as }, id) => as('admin').ask(`DELETE /api/api-keys/${id}`),
-    'when the key gets a new secret': ({ as }, id) => as('admin').ask(`POST /api/api-keys/${id}/regenerate`),
+    'when the key is deleted': async ({ as }, id) => (await as('admin')).ask(`DELETE /api/api-keys/${id}`),
+    'when the key gets a new secret': async ({ as }, id) =>
+      (await as('admin')).ask(`POST /api/api-keys/${id}/regenerate`),
     'when the key is turned off, also when it is turned on again': async ({ as }, id) => {
-      const admin = as('admin')
+      const admin = await as('admin')
       for (const isActive of [false, true]) await admin.ask(`PATCH /api/api-keys/${id}`, { json: { isActive } })
     },
     'when the key expires': ({ app }) => app.clock.advance(2 * HOUR_MS),
@@ -198,8 +205,10 @@ describe('the session', () => {
   }
 
   test.each(Object.keys(ENDS))('ends %s', async (when) => {
-    const world = open()
-    const { key, row } = world.app.key({ expiresAt: when.includes('expires') ? world.app.clock.now() + HOUR_MS : null })
+    const world = await open()
+    const { key, row } = await world.app.key({
+      expiresAt: when.includes('expires') ? world.app.clock.now() + HOUR_MS : null,
+    })
     const { browser: holder } = await world.enter(key)
     expect(await view(holder)).toMatchObject({ state: 'active' })
     await ENDS[when]?.(world, row.id)
@@ -207,10 +216,10 @@ describe('the session', () => {
   })
 
   test('ends when the owner of the key is disabled, also when they are enabled again', async () => {
-    const world = open()
-    const owner = world.add({ role: 'member' }).row.id
-    const { browser: holder } = await world.enter(world.app.key({ ownerUserId: owner }).key)
-    const admin = world.as('admin')
+    const world = await open()
+    const owner = (await world.add({ role: 'member' })).row.id
+    const { browser: holder } = await world.enter((await world.app.key({ ownerUserId: owner })).key)
+    const admin = await world.as('admin')
     for (const status of ['disabled', 'active'])
       await admin.ask(`PATCH /api/dashboard-users/${owner}`, { json: { status } })
     await admin.ask(`POST /api/dashboard-users/${owner}/reactivate-keys`)
@@ -218,22 +227,22 @@ describe('the session', () => {
   })
 
   test('a key has at most 20; the oldest end', async () => {
-    const { app, enter } = open()
-    const { key } = app.key()
+    const { app, enter } = await open()
+    const { key } = await app.key()
     const first = (await enter(key)).browser
     for (let n = 0; n < 20; n++) {
       await app.clock.advance('10s')
       await enter(key)
     }
-    expect(app.db.select().from(keySessions).all()).toHaveLength(20)
+    expect(await app.db.select().from(keySessions).all()).toHaveLength(20)
     expect(await view(first)).toMatchObject({ isKeyNeeded: true })
   })
 })
 
 describe('a new secret', () => {
   test('is created if the owner allows it; the old secret and its other sessions end', async () => {
-    const { app, enter, audit } = open()
-    const { key, row } = app.key({ name: 'laptop', holderMayRegenerate: true })
+    const { app, enter, audit } = await open()
+    const { key, row } = await app.key({ name: 'laptop', holderMayRegenerate: true })
     const { browser: holder } = await enter(key)
     const { browser: elsewhere } = await enter(key)
     const response = await holder.ask('POST /api/key/secret')
@@ -243,30 +252,37 @@ describe('a new secret', () => {
     expect(await view(elsewhere)).toMatchObject({ isKeyNeeded: true })
     expect((await enter(key)).response.status).toBe(401)
     expect((await enter(made.key)).response.status).toBe(200)
-    expect(audit().filter(({ event }) => event === 'api_key_regenerated')).toMatchObject([
+    expect((await audit()).filter(({ event }) => event === 'api_key_regenerated')).toMatchObject([
       { actor: row.id, actorName: 'laptop', method: 'api_key', target: row.id },
     ])
   })
 
+  test('is created once by a session that asks twice at the same time', async () => {
+    const { app, enter } = await open()
+    const { browser: holder } = await enter((await app.key({ holderMayRegenerate: true })).key)
+    const twice = await Promise.all([holder.ask('POST /api/key/secret'), holder.ask('POST /api/key/secret')])
+    expect(twice.map(({ status }) => status).toSorted()).toEqual([200, 401])
+  })
+
   test('is shown on a page without scripts, and not to users without the permission', async () => {
-    const { app, enter, browser } = open()
-    const allowed = await enter(app.key({ holderMayRegenerate: true }).key)
+    const { app, enter, browser } = await open()
+    const allowed = await enter((await app.key({ holderMayRegenerate: true })).key)
     const page = await allowed.browser.ask('POST /api/key/secret', { headers: HTML })
     expect([page.status, (await page.text()).includes('sk-clb-')]).toEqual([200, true])
-    const denied = await enter(app.key().key)
+    const denied = await enter((await app.key()).key)
     expect(await problem(await denied.browser.ask('POST /api/key/secret'))).toEqual([403, 'holder_may_not_regenerate'])
     expect(await problem(await browser(REMOTE).ask('POST /api/key/secret'))).toEqual([401, 'key_session_ended'])
   })
 
   test('the pool is hidden as it is from the client', async () => {
-    const { app, enter, turn } = open()
+    const { app, enter, turn } = await open()
     for (const { sim } of app.members) sim.setUsage({ primary: USAGE })
-    await turn(app.key().key)
-    const { browser: closed } = await enter(app.key({ usageSections: 'upstream_limits' }).key)
+    await turn((await app.key()).key)
+    const { browser: closed } = await enter((await app.key({ usageSections: 'upstream_limits' })).key)
     expect(await view(closed)).toMatchObject({ pool: null })
-    const { browser: opened } = await enter(app.key().key)
+    const { browser: opened } = await enter((await app.key()).key)
     expect(await view(opened)).toMatchObject({ pool: [{ remainingPercent: 75 }] })
-    app.change({ hideUpstreamQuotaFromApiKeys: true })
+    await app.change({ hideUpstreamQuotaFromApiKeys: true })
     expect(await view(opened)).toMatchObject({ pool: null })
   })
 })

@@ -10,8 +10,8 @@ const HTML = { accept: 'text/html' }
 const HOUR_MS = 3_600_000
 const READ = { 'dashboard:read': 'all', 'api_keys:read': 'all' } as const
 
-const open = () => {
-  const app = testApp({ accounts: [{ email: 'ada@example.test' }], settings: { apiKeyAuthEnabled: true } })
+const open = async () => {
+  const app = await testApp({ accounts: [{ email: 'ada@example.test' }], settings: { apiKeyAuthEnabled: true } })
   return { app, ...people(app) }
 }
 
@@ -23,7 +23,7 @@ const page = async (app: Pick<TestApp, 'ask'>, path: string): Promise<string> =>
 
 const take = async (app: TestApp, key: string) => {
   await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(), headers: bearer(key) })).text()
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
 }
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
@@ -59,18 +59,18 @@ const onlyKey = async (app: Pick<TestApp, 'ask'>): Promise<ApiKey> => {
 
 describe('the key list', () => {
   test('a limit shows how much is used, as the overview does, also beyond the limit', async () => {
-    const { app } = open()
-    app.key({ limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000, modelFilter: '' }] })
+    const { app } = await open()
+    await app.key({ limits: [{ limitType: 'cost_usd', limitWindow: 'weekly', maxValue: 25_000_000, modelFilter: '' }] })
     app.sqlite.run('UPDATE api_key_limits SET current_value = 25499000')
     expect(await page(app, '/keys')).toContain('<b>101 %</b> of $25.00 per week')
     expect(await page(app, '/dashboard')).toContain('is at 101 % of its weekly cost')
   })
 
   test('sorts by any column and finds by name, prefix and owner', async () => {
-    const { app, as } = open()
-    const anna = as('admin', { username: 'anna' })
-    const laptop = app.key({ name: 'laptop' })
-    app.key({ name: 'ci', ownerUserId: anna.person.row.id })
+    const { app, as } = await open()
+    const anna = await as('admin', { username: 'anna' })
+    const laptop = await app.key({ name: 'laptop' })
+    await app.key({ name: 'ci', ownerUserId: anna.person.row.id })
     await take(app, laptop.key)
     expect(namesOn(await page(anna, '/keys'))).toEqual(['ci', 'laptop'])
     expect(namesOn(await page(anna, '/keys?sort=tokens&dir=desc'))).toEqual(['laptop', 'ci'])
@@ -80,20 +80,20 @@ describe('the key list', () => {
   })
 
   test('an unknown sort order is ignored', async () => {
-    const { app } = open()
-    app.key({ name: 'b' })
-    app.key({ name: 'a' })
+    const { app } = await open()
+    await app.key({ name: 'b' })
+    await app.key({ name: 'a' })
     expect(namesOn(await page(app, '/keys?sort=colour&dir=up'))).toEqual(['a', 'b'])
   })
 
   test('a page shows twenty, and every page and form stays small with a hundred keys and two hundred accounts', async () => {
-    const { app } = open()
+    const { app } = await open()
     const limits = (['5h', 'daily', 'weekly'] as const).map(
       (limitWindow) => ({ limitType: 'requests', limitWindow, maxValue: 3, modelFilter: '' }) as const,
     )
-    for (let n = 100; n < 200; n++) app.key({ name: `key-${n}`, limits })
-    for (let n = 0; n < 200; n++) app.addAccount({ email: `account-${n}@example.test` })
-    app.bindings.pool.reload()
+    for (let n = 100; n < 200; n++) await app.key({ name: `key-${n}`, limits })
+    for (let n = 0; n < 200; n++) await app.addAccount({ email: `account-${n}@example.test` })
+    await app.bindings.pool.reload()
     const second = await page(app, '/keys?page=2')
     expect(namesOn(await page(app, '/keys?page=99'))).toEqual(namesOn(await page(app, '/keys?page=5')))
     expect(namesOn(second)).toEqual(Array.from({ length: 20 }, (_, n) => `key-${120 + n}`))
@@ -105,8 +105,8 @@ describe('the key list', () => {
   })
 
   test('a used key shows two charts of its week, with a labelled bar for every six hours', async () => {
-    const { app } = open()
-    const { row } = app.key()
+    const { app } = await open()
+    const { row } = await app.key()
     useEveryHour(app, row.id)
     const html = await page(app, `/keys/${row.id}`)
     const [first, second, ...others] = [...html.matchAll(/<svg class="bars".*?<\/svg>/gs)].map(([svg]) => svg)
@@ -121,8 +121,8 @@ describe('the key list', () => {
   })
 
   test('requests without a known price show a dash, not zero', async () => {
-    const { app } = open()
-    const { row } = app.key()
+    const { app } = await open()
+    const { row } = await app.key()
     useEveryHour(app, row.id)
     app.sqlite.run('UPDATE request_hours SET cost_micros = 0, unpriced = requests')
     app.sqlite.run('UPDATE api_keys SET request_count = 168, input_tokens = 1000')
@@ -133,15 +133,15 @@ describe('the key list', () => {
   })
 
   test('its former address redirects to it', async () => {
-    const response = await open().app.ask('GET /apis')
+    const response = await (await open()).app.ask('GET /apis')
     expect([response.status, response.headers.get('location')]).toEqual([301, '/keys'])
   })
 
   test('a key that its owner cannot use says so', async () => {
-    const { app, add, as } = open()
-    const anna = as('admin')
-    const { row } = add({ status: 'disabled', username: 'berta' })
-    app.key()
+    const { app, add, as } = await open()
+    const anna = await as('admin')
+    const { row } = await add({ status: 'disabled', username: 'berta' })
+    await app.key()
     app.sqlite.run(`UPDATE api_keys SET owner_user_id = '${row.id}'`)
     const keys = (await (await anna.ask('GET /keys')).json()) as { keys: { state: string }[] }
     expect(keys.keys.map(({ state }) => state)).toEqual(['orphaned'])
@@ -155,23 +155,23 @@ describe('permissions for keys', () => {
   test.each([...PAGES, ...CHANGES])(
     '%s: allowed for administrators, not for viewers, guests and visitors who are not signed in',
     async (route) => {
-      const { app, as, browser, guest } = open()
-      const asked = route.replace(':id', app.key().row.id)
+      const { app, as, browser, guest } = await open()
+      const asked = route.replace(':id', (await app.key()).row.id)
       const ask = async (who: { ask: TestApp['ask'] }) => problem(await who.ask(asked, { json: body(route) }))
-      app.change({ guestAccessEnabled: true })
-      expect((await ask(as('admin')))[0]).toBe(200)
+      await app.change({ guestAccessEnabled: true })
+      expect((await ask(await as('admin')))[0]).toBe(200)
       const refusal = CHANGES.includes(route) ? 'read_only_access' : 'permission_required'
-      expect(await ask(as('viewer'))).toEqual([403, refusal])
-      expect(await ask(guest())).toEqual([403, refusal])
-      app.change({ guestAccessEnabled: false })
+      expect(await ask(await as('viewer'))).toEqual([403, refusal])
+      expect(await ask(await guest())).toEqual([403, refusal])
+      await app.change({ guestAccessEnabled: false })
       expect((await ask(browser(REMOTE)))[0]).toBe(401)
     },
   )
 
   test('the browser checks are loaded with the first test, for users who can test keys', async () => {
-    const { app, as, addRole } = open()
-    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
-    const { row } = app.key()
+    const { app, as, addRole } = await open()
+    await addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const { row } = await app.key()
     const [, path] = /id="path-test"[^>]* data-src="([^"]+)"/.exec(await page(app, `/keys/${row.id}`))!
     const ask = ({ ask }: Pick<TestApp, 'ask'>) => ask(`GET ${path}`, { headers: { ...HTML, 'hx-request': 'true' } })
     const checks = await (await ask(app)).text()
@@ -185,14 +185,14 @@ describe('permissions for keys', () => {
       'lasting',
     ])
     expect(checks).not.toContain('<html')
-    expect((await ask(as('auditor'))).status).toBe(403)
+    expect((await ask(await as('auditor'))).status).toBe(403)
   })
 
   test('users with read-only access see no form, and the disabled test with the reason', async () => {
-    const { app, as, addRole } = open()
-    const { row } = app.key()
-    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
-    const auditor = as('auditor')
+    const { app, as, addRole } = await open()
+    const { row } = await app.key()
+    await addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const auditor = await as('auditor')
     const html = await page(auditor, `/keys/${row.id}`)
     expect(html).not.toContain('form-delete')
     expect(html).toMatch(/disabled="" data-path-test/)
@@ -201,34 +201,34 @@ describe('permissions for keys', () => {
   })
 
   test('account owners are masked for users who do not work with them', async () => {
-    const { app, as, addRole } = open()
-    const { row, key } = app.key()
+    const { app, as, addRole } = await open()
+    const { row, key } = await app.key()
     await take(app, key)
-    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    await addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
     const costs = async (who: { ask: TestApp['ask'] }) =>
       ((await (await who.ask(`GET /api/api-keys/${row.id}/usage-7d`)).json()) as { accountCosts: { email: string }[] })
         .accountCosts[0]?.email
-    expect(await costs(as('admin'))).toBe('ada@example.test')
-    expect(await costs(as('auditor'))).toMatch(/^a\W+@/)
-    expect(await page(as('auditor'), `/keys/${row.id}`)).not.toContain('ada@example.test')
+    expect(await costs(await as('admin'))).toBe('ada@example.test')
+    expect(await costs(await as('auditor'))).toMatch(/^a\W+@/)
+    expect(await page(await as('auditor'), `/keys/${row.id}`)).not.toContain('ada@example.test')
   })
 
   test.each(PAGES.slice(1))('%s: an unknown key is not found', async (route) => {
-    const response = await open().app.ask(route.replace(':id', 'key_x'))
+    const response = await (await open()).app.ask(route.replace(':id', 'key_x'))
     expect(await problem(response)).toEqual([404, 'not_found'])
   })
 })
 
 describe('seven days', () => {
   test('every hour has a point, and the totals match the log', async () => {
-    const { app } = open()
-    const { row, key } = app.key()
+    const { app } = await open()
+    const { row, key } = await app.key()
     await take(app, key)
     await app.clock.advance(3 * HOUR_MS)
     await take(app, key)
     const trends = await json<Trends>(app, `/api/api-keys/${row.id}/trends`)
     const usage = await json<Usage>(app, `/api/api-keys/${row.id}/usage-7d`)
-    const logged = app.rows().map(({ inputTokens, outputTokens }) => inputTokens! + outputTokens!)
+    const logged = (await app.rows()).map(({ inputTokens, outputTokens }) => inputTokens! + outputTokens!)
     expect(trends.tokens.map(({ v }) => v).filter((v) => v > 0)).toEqual(logged)
     expect([trends.tokens.length, trends.cost.length]).toEqual([168, 168])
     expect(Date.parse(trends.tokens.at(-1)!.t)).toBe(Math.floor(app.clock.now() / HOUR_MS) * HOUR_MS)
@@ -239,8 +239,8 @@ describe('seven days', () => {
   })
 
   test('accounts are shown by alias on the page, as everywhere else', async () => {
-    const { app } = open()
-    const { row, key } = app.key()
+    const { app } = await open()
+    const { row, key } = await app.key()
     await take(app, key)
     await app.ask(`PUT /api/accounts/${app.members[0]!.id}/alias`, { json: { alias: 'desk of Ada' } })
     const html = await page(app, `/keys/${row.id}`)
@@ -250,11 +250,11 @@ describe('seven days', () => {
 
   test('accounts with the same email are distinguished, also in the test of the key', async () => {
     const seat = { email: 'ada@example.test', plan: 'plus' } as const
-    const app = testApp({ accounts: [seat, seat] })
-    const { row } = app.key()
+    const app = await testApp({ accounts: [seat, seat] })
+    const { row } = await app.key()
     const named = []
     for (const { id } of app.members) {
-      app.prefer(id)
+      await app.prefer(id)
       const tested = await app.ask(`POST /api/api-keys/${row.id}/test`, { json: { model: 'gpt-5.5' } })
       named.push(`ada@example.test (plus, ${id.slice(0, 8)})`)
       expect(await tested.json()).toMatchObject({ account: named.at(-1) })
@@ -264,9 +264,9 @@ describe('seven days', () => {
   })
 
   test('requests older than a week and of other keys are not counted', async () => {
-    const { app } = open()
-    const { row, key } = app.key()
-    await take(app, app.key({ name: 'other' }).key)
+    const { app } = await open()
+    const { row, key } = await app.key()
+    await take(app, (await app.key({ name: 'other' })).key)
     await take(app, key)
     await app.clock.advance(168 * HOUR_MS)
     expect(await json<Usage>(app, `/api/api-keys/${row.id}/usage-7d`)).toMatchObject({
@@ -279,8 +279,8 @@ describe('seven days', () => {
 
 describe('the key forms', () => {
   test('a new key: models, expiry, limits in dollars and a chosen account', async () => {
-    const { app } = open()
-    fetchCatalogs(app)
+    const { app } = await open()
+    await fetchCatalogs(app)
     const account = app.members[0]!.id
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
@@ -317,7 +317,7 @@ describe('the key forms', () => {
   })
 
   test('a limit with more precision than is counted is rejected', async () => {
-    const { app } = open()
+    const { app } = await open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
         ['name', 'laptop'],
@@ -332,7 +332,7 @@ describe('the key forms', () => {
   })
 
   test('switches for unlimited and never expires override the fields below them', async () => {
-    const { app } = open()
+    const { app } = await open()
     const fields = (unlimited: string, neverExpires: string, amount: string): [string, string][] => [
       ['name', 'laptop'],
       ['neverExpires', 'false'],
@@ -358,7 +358,7 @@ describe('the key forms', () => {
   })
 
   test('a limited key needs an amount', async () => {
-    const { app } = open()
+    const { app } = await open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
         ['name', 'laptop'],
@@ -372,8 +372,8 @@ describe('the key forms', () => {
   })
 
   test('unchecked and untilEmpty values are removed; what is not in the form stays', async () => {
-    const { app } = open()
-    const { row } = app.key({
+    const { app } = await open()
+    const { row } = await app.key({
       allowedModels: ['a'],
       enforcedServiceTier: 'flex',
       expiresAt: app.clock.now() + HOUR_MS,
@@ -399,10 +399,10 @@ describe('the key forms', () => {
   })
 
   test('saving the form unchanged changes nothing, even if its lists no longer contain a value', async () => {
-    const { app, as, add } = open()
-    const admin = as('admin')
-    const owner = add({ username: 'bob', role: 'operator' })
-    const { row } = app.key({
+    const { app, as, add } = await open()
+    const admin = await as('admin')
+    const owner = await add({ username: 'bob', role: 'operator' })
+    const { row } = await app.key({
       enforcedModel: 'a-model-that-went',
       ownerUserId: owner.row.id,
       enforcedServiceTier: 'flex',
@@ -423,12 +423,12 @@ describe('the key forms', () => {
   })
 
   test('a key loses a deleted account, and its form can be saved unchanged', async () => {
-    const { app, as } = open()
-    const admin = as('admin')
-    const [gone, left] = [app.members[0]!.id, app.addAccount().id]
-    const { row } = app.key({ assignedAccountIds: [gone, left] })
-    const alone = app.key({ assignedAccountIds: [gone] })
-    const free = app.key()
+    const { app, as } = await open()
+    const admin = await as('admin')
+    const [gone, left] = [app.members[0]!.id, (await app.addAccount()).id]
+    const { row } = await app.key({ assignedAccountIds: [gone, left] })
+    const alone = await app.key({ assignedAccountIds: [gone] })
+    const free = await app.key()
     expect((await admin.ask(`DELETE /api/accounts/${gone}`)).status).toBe(200)
     for (const { id } of [row, alone.row, free.row]) {
       const fields = getFields(await page(admin, `/keys/${id}/edit`), 'form-key')
@@ -442,28 +442,28 @@ describe('the key forms', () => {
   })
 
   test('an outdated form does not undo another user’s change', async () => {
-    const { app, as } = open()
-    const { row } = app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })
-    const anna = as('admin')
+    const { app, as } = await open()
+    const { row } = await app.key({ allowedModels: ['gpt-5.5', 'gpt-5.4'] })
+    const anna = await as('admin')
     const opened = async () => getFields(await page(anna, `/keys/${row.id}/edit`), 'form-key')
     const save = async (fields: [string, string][]) =>
       problem(await anna.ask(`PATCH /api/api-keys/${row.id}`, form([...fields, ['name', 'renamed']])))
     const before = await opened()
     const limits = [{ limitType: 'requests', limitWindow: '5h', maxValue: 3 }]
-    await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { allowedModels: ['gpt-5.4'] } })
+    await (await as('admin')).ask(`PATCH /api/api-keys/${row.id}`, { json: { allowedModels: ['gpt-5.4'] } })
     expect(await save(before)).toEqual([409, 'edit_conflict'])
     const narrowed = await opened()
-    await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { limits } })
+    await (await as('admin')).ask(`PATCH /api/api-keys/${row.id}`, { json: { limits } })
     expect(await save(narrowed)).toEqual([409, 'edit_conflict'])
     expect(await save(await opened())).toEqual([200, null])
     expect(await onlyKey(anna)).toMatchObject({ name: 'renamed', allowedModels: ['gpt-5.4'], limits })
   })
 
   test('users who cannot see accounts keep the selected ones, too', async () => {
-    const { app, as, addRole } = open()
-    addRole('clerk', { ...READ, 'accounts:write': 'all', 'api_keys:write': 'all', 'ops:write': 'all' })
-    const { row } = app.key({ assignedAccountIds: [app.members[0]!.id] })
-    const clerk = as('clerk')
+    const { app, as, addRole } = await open()
+    await addRole('clerk', { ...READ, 'accounts:write': 'all', 'api_keys:write': 'all', 'ops:write': 'all' })
+    const { row } = await app.key({ assignedAccountIds: [app.members[0]!.id] })
+    const clerk = await as('clerk')
     const before = await onlyKey(clerk)
     const fields = getFields(await page(clerk, `/keys/${row.id}/edit`), 'form-key')
     expect((await clerk.ask(`PATCH /api/api-keys/${row.id}`, form(fields))).status).toBe(200)
@@ -471,12 +471,12 @@ describe('the key forms', () => {
   })
 
   test('offers no option that is stored without effect', async () => {
-    const html = await page(open().app, '/keys/new')
+    const html = await page((await open()).app, '/keys/new')
     expect(html).not.toMatch(/name="transportPolicyOverride"|value="credits"/)
   })
 
   test('invalid values are rejected as in JSON, and no key is created', async () => {
-    const { app } = open()
+    const { app } = await open()
     const response = await app.ask('POST /api/api-keys/', {
       ...form([
         ['name', 'x'],
@@ -490,8 +490,8 @@ describe('the key forms', () => {
   })
 
   test('without scripts, redirects to the page that says what was done', async () => {
-    const { app } = open()
-    const { row } = app.key()
+    const { app } = await open()
+    const { row } = await app.key()
     const sent = form([['isActive', 'false']])
     const { 'hx-request': _, ...headers } = { ...sent.headers, ...HTML }
     const response = await app.ask(`PATCH /api/api-keys/${row.id}`, { body: sent.body, headers })

@@ -9,8 +9,8 @@ import { behindProxy } from '../support/proxied.ts'
 const HTML = { accept: 'text/html' }
 const KEYS = 'POST /api/api-keys/'
 
-const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+const open = async (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = await testApp({ accounts: 0, ...options })
   return { app, ...people(app) }
 }
 
@@ -30,9 +30,9 @@ const REQUIRE_FORM = 'form-require-keys'
 
 describe('the optional-key notice', () => {
   test('on the list and on each key, says what is not enforced while keys are optional, with the switch', async () => {
-    const { app, as } = open()
-    const { row } = app.key({ name: 'laptop' })
-    const admin = as('admin')
+    const { app, as } = await open()
+    const { row } = await app.key({ name: 'laptop' })
+    const admin = await as('admin')
     for (const path of ['/keys', `/keys/${row.id}`]) {
       const html = await page(admin, path)
       expect(getBar(html)).toContain('Clients on this machine can connect without a key or with an unrecognized one')
@@ -47,31 +47,31 @@ describe('the optional-key notice', () => {
   })
 
   test('is shown before the first key, too, and without a password', async () => {
-    const { app } = open()
+    const { app } = await open()
     const html = await page(app, '/keys')
     expect(getBar(html)).toContain('Keys are optional')
     expect(html).toContain(REQUIRE_FORM)
   })
 
   test('names the ranges that need no key', async () => {
-    const { app } = open({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '10.0.0.0/8' } })
+    const { app } = await open({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '10.0.0.0/8' } })
     expect(getBar(await page(app, '/keys'))).toContain('SLUICE_PROXY_UNAUTHENTICATED_CLIENT_CIDRS')
-    expect(getBar(await page(open().app, '/keys'))).not.toContain('CIDRS')
+    expect(getBar(await page((await open()).app, '/keys'))).not.toContain('CIDRS')
   })
 
   test.each(['operator', 'auditor'])('has no switch for the role %s, and says which role has it', async (role) => {
-    const { app, as, addRole } = open()
-    addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
-    const { row } = app.key()
+    const { app, as, addRole } = await open()
+    await addRole('auditor', { 'dashboard:read': 'all', 'api_keys:read': 'all' })
+    const { row } = await app.key()
     for (const path of ['/keys', `/keys/${row.id}`]) {
-      const html = await page(as(role, { username: `${role}-${path.length}` }), path)
+      const html = await page(await as(role, { username: `${role}-${path.length}` }), path)
       expect(getBar(html)).toContain('An admin can require keys.')
       expect(html).not.toContain(REQUIRE_FORM)
     }
   })
 
   test('sends an admin without a way to confirm to two-factor authentication', async () => {
-    const { announced } = behindProxy()
+    const { announced } = await behindProxy()
     const html = await page(announced('anna'), '/keys')
     expect(html).not.toContain(REQUIRE_FORM)
     expect(html).toContain('href="/me/two-factor?return=%2Fkeys')
@@ -84,27 +84,27 @@ describe('creating the first key', () => {
     Object.fromEntries([...fields.filter(([field]) => field !== 'name' && !field.startsWith('limits')), ['name', name]])
 
   test('offers to require keys from now on, checked, and does so with the key', async () => {
-    const { app, as, audit } = open()
-    const admin = as('admin')
+    const { app, as, audit } = await open()
+    const admin = await as('admin')
     const fields = await getForm(admin)
     expect(fields.filter(([name]) => name === 'requireKeys').map(([, value]) => value)).toEqual(['false', 'true'])
     expect((await admin.send('form', KEYS, asFields(fields, 'laptop'))).status).toBe(200)
     expect(isRequired(app)).toBe(true)
-    expect(audit().map(({ event }) => event)).toEqual(['api_key_created', 'settings_updated'])
+    expect((await audit()).map(({ event }) => event)).toEqual(['api_key_created', 'settings_updated'])
     expect((await getForm(admin)).some(([name]) => name === 'requireKeys')).toBe(false)
   })
 
   test('leaves keys optional when it is unchecked', async () => {
-    const { app, as } = open()
-    const admin = as('admin', { isConfirmed: false })
+    const { app, as } = await open()
+    const admin = await as('admin', { isConfirmed: false })
     const fields = { ...asFields(await getForm(admin), 'laptop'), requireKeys: 'false' }
     expect((await admin.send('form', KEYS, fields)).status).toBe(200)
     expect(isRequired(app)).toBe(false)
   })
 
   test('requires a confirmation first, and creates nothing until then', async () => {
-    const { app, as } = open()
-    const admin = as('admin', { isConfirmed: false })
+    const { app, as } = await open()
+    const admin = await as('admin', { isConfirmed: false })
     const json = { name: 'laptop', requireKeys: true }
     expect(await problem(await admin.ask(KEYS, { json }))).toEqual([403, 'step_up_required'])
     expect((await (await admin.ask('GET /api/api-keys/')).json()) as ApiKey[]).toEqual([])
@@ -112,8 +112,8 @@ describe('creating the first key', () => {
   })
 
   test('is not offered to an operator, who cannot change the setting but can create the key', async () => {
-    const { app, as } = open()
-    const operator = as('operator')
+    const { app, as } = await open()
+    const operator = await as('operator')
     const html = await page(operator, '/keys/new')
     expect(html).not.toContain('name="requireKeys"')
     expect(html).toContain('An admin can require keys')
@@ -124,21 +124,21 @@ describe('creating the first key', () => {
   })
 
   test('is not offered if there are keys already, or keys are required', async () => {
-    const { app, as } = open()
-    const admin = as('admin')
-    app.key()
+    const { app, as } = await open()
+    const admin = await as('admin')
+    await app.key()
     expect(await page(admin, '/keys/new')).not.toContain('requireKeys')
-    const strict = open({ settings: { apiKeyAuthEnabled: true } })
-    expect(await page(strict.as('admin'), '/keys/new')).not.toContain('requireKeys')
+    const strict = await open({ settings: { apiKeyAuthEnabled: true } })
+    expect(await page(await strict.as('admin'), '/keys/new')).not.toContain('requireKeys')
   })
 
   test('by JSON requires keys only when requested, and changes nothing if they already are', async () => {
-    const { app, as, audit } = open({ settings: { apiKeyAuthEnabled: true } })
+    const { app, as, audit } = await open({ settings: { apiKeyAuthEnabled: true } })
     const json = { name: 'laptop', requireKeys: true }
-    expect((await as('operator').ask(KEYS, { json })).status).toBe(200)
-    expect(audit().map(({ event }) => event)).toEqual(['api_key_created'])
-    const optional = open()
-    await optional.as('admin').ask(KEYS, { json: { name: 'laptop' } })
+    expect((await (await as('operator')).ask(KEYS, { json })).status).toBe(200)
+    expect((await audit()).map(({ event }) => event)).toEqual(['api_key_created'])
+    const optional = await open()
+    await (await optional.as('admin')).ask(KEYS, { json: { name: 'laptop' } })
     expect([isRequired(app), isRequired(optional.app)]).toEqual([true, false])
   })
 })

@@ -47,36 +47,38 @@ const pause = (app: TestApp, index = 0) => app.ask(`POST /api/accounts/${app.mem
 
 describe('permissions for the live stream', () => {
   test('rejects clients that are not signed in', async () => {
-    const app = testApp()
-    people(app).add({ role: 'admin' })
+    const app = await testApp()
+    await people(app).add({ role: 'admin' })
     expect(await problem(await app.ask('GET /api/events', { peer: REMOTE }))).toEqual([401, 'authentication_required'])
   })
 
   test('accepts all others, with only the topics they can see', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
     const streams = Object.fromEntries(
-      await Promise.all(['admin', 'viewer', 'member'].map(async (role) => [role, await listen(as(role))] as const)),
+      await Promise.all(
+        ['admin', 'viewer', 'member'].map(async (role) => [role, await listen(await as(role))] as const),
+      ),
     )
     for (const topic of LIVE_TOPICS) app.bindings.live.note(topic)
     await app.clock.advance('5s')
     const told = (role: string) => new Set(getTopics(streams[role]!).flatMap((topics) => topics.split(' ')))
     expect(told('admin')).toEqual(new Set(LIVE_TOPICS))
     expect(told('viewer')).toEqual(
-      new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health', 'automations']),
+      new Set(['accounts', 'usage', 'settings', 'logs', 'minute', 'health', 'automations', 'alerts']),
     )
     expect(told('member')).toEqual(new Set(['settings', 'minute']))
     for (const stream of Object.values(streams)) await stream.leave()
   })
 
   test('reports only changes of their own keys and requests to a member, without counts', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    const mia = as('member')
-    const own = app.key({ name: 'own', ownerUserId: mia.person.row.id })
+    const mia = await as('member')
+    const own = await app.key({ name: 'own', ownerUserId: mia.person.row.id })
     const keys = [
-      app.key({ name: 'others', ownerUserId: as('member').person.row.id }),
-      app.key({ name: 'ownerless', ownerUserId: null }),
+      await app.key({ name: 'others', ownerUserId: (await as('member')).person.row.id }),
+      await app.key({ name: 'ownerless', ownerUserId: null }),
     ]
     const stream = await listen(mia)
     const turn = async ({ key }: { key: string }) => {
@@ -87,7 +89,7 @@ describe('permissions for the live stream', () => {
       await app.clock.advance('3s')
     }
     const rename = async ({ row }: { row: { id: string } }) => {
-      await as('admin').ask(`PATCH /api/api-keys/${row.id}`, { json: { name: 'renamed' } })
+      await (await as('admin')).ask(`PATCH /api/api-keys/${row.id}`, { json: { name: 'renamed' } })
       await app.clock.advance('3s')
     }
     for (const key of keys) {
@@ -104,9 +106,9 @@ describe('permissions for the live stream', () => {
   })
 
   test('allows eight streams per address, without affecting other users', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    const [ada, grace] = [as('admin'), as('admin')]
+    const [ada, grace] = [await as('admin'), await as('admin')]
     const streams = await Promise.all(Array.from({ length: 8 }, () => listen(ada)))
     expect(await problem(await ada.ask('GET /api/events'))).toEqual([503, 'busy'])
     streams.push(await listen(grace), await listen({ ask: (route, ask) => ada.ask(route, { ...ask, peer: REMOTE }) }))
@@ -118,32 +120,32 @@ describe('permissions for the live stream', () => {
   })
 
   test('allows 64 guests from any addresses, and users in addition', async () => {
-    const app = testApp()
-    people(app).add({ role: 'admin' })
+    const app = await testApp()
+    await people(app).add({ role: 'admin' })
     const guest = (n: number) => people(app).guest(`192.0.2.${n % 32}`)
-    const streams = await Promise.all(Array.from({ length: 64 }, (_, n) => listen(guest(n))))
-    expect(await problem(await guest(99).ask('GET /api/events'))).toEqual([503, 'busy'])
-    streams.push(await listen(people(app).as('viewer')))
+    const streams = await Promise.all(Array.from({ length: 64 }, async (_, n) => listen(await guest(n))))
+    expect(await problem(await (await guest(99)).ask('GET /api/events'))).toEqual([503, 'busy'])
+    streams.push(await listen(await people(app).as('viewer')))
     for (const stream of streams) await stream.leave()
     expect(app.clock.pending).toBe(0)
   })
 
   test('allows 64 streams per user, so that a user with many addresses cannot use up all', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    const viewer = as('viewer')
+    const viewer = await as('viewer')
     const from = (n: number) => ({
       ask: (route: string, ask?: Ask) => viewer.ask(route, { ...ask, peer: `2001:db8::${n}` }),
     })
     const streams = await Promise.all(Array.from({ length: 64 }, (_, n) => listen(from(n))))
     expect(await problem(await from(99).ask('GET /api/events'))).toEqual([503, 'busy'])
-    streams.push(await listen(as('viewer')))
+    streams.push(await listen(await as('viewer')))
     for (const stream of streams) await stream.leave()
     expect(app.clock.pending).toBe(0)
   })
 
   test('a HEAD request leaves nothing open', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (let n = 0; n < 20; n++) expect((await app.ask('HEAD /api/events')).status).toBe(200)
     expect(app.clock.pending).toBe(0)
     await (await listen(app)).leave()
@@ -152,7 +154,7 @@ describe('permissions for the live stream', () => {
 
 describe('the messages', () => {
   test('name a topic but not what changed', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const stream = await listen(app)
     await pause(app)
     await app.clock.advance('1s')
@@ -164,7 +166,7 @@ describe('the messages', () => {
   })
 
   test('the first event comes immediately, uncompressed and unbuffered', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app, { 'accept-encoding': 'gzip' })
     await app.clock.advance(0)
     expect(stream.told.map(({ event }) => event)).toEqual(['hello'])
@@ -178,10 +180,10 @@ describe('the messages', () => {
   })
 
   test('many changes within a second are one message', async () => {
-    const app = testApp({ accounts: 6 })
+    const app = await testApp({ accounts: 6 })
     const stream = await listen(app)
     for (let index = 0; index < 5; index++) await pause(app, index)
-    app.key()
+    await app.key()
     await app.clock.advance('1s')
     expect(getTopics(stream)).toEqual(['accounts keys'])
     await app.clock.advance('3s')
@@ -190,10 +192,10 @@ describe('the messages', () => {
   })
 
   test('an ended request is announced, account numbers every five seconds, a minute when it is complete', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app)
     await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     app.bindings.live.note('usage')
     await app.clock.advance('5s')
     expect(getTopics(stream).join(' ').split(' ').toSorted()).toEqual(['logs', 'usage'])
@@ -203,7 +205,7 @@ describe('the messages', () => {
   })
 
   test('many requests in a second are announced every five seconds', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app)
     const each = async (turns: number) => {
       for (let second = 0; second < 5; second++) {
@@ -225,7 +227,7 @@ describe('the messages', () => {
   })
 
   test('announces that no account is available, and when one is again', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const stream = await listen(app)
     await pause(app, 0)
     await app.clock.advance('1s')
@@ -238,7 +240,7 @@ describe('the messages', () => {
   })
 
   test('readiness, when it changes', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app)
     app.bindings.lifecycle.draining = true
     await app.clock.advance('1s')
@@ -247,7 +249,7 @@ describe('the messages', () => {
   })
 
   test('announces when all requests fail, and the first success', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app)
     const row = { kind: 'normal', status: 'error', errorMessage: 'It failed.' } as const
     for (let n = 0; n < 3; n++) app.bindings.ops.outage.count({ row, isServiceFault: true })
@@ -260,7 +262,7 @@ describe('the messages', () => {
   })
 
   test('a heartbeat every eight seconds', async () => {
-    const app = testApp()
+    const app = await testApp()
     const stream = await listen(app)
     await app.clock.advance('24s')
     expect(stream.told.filter(({ event }) => event === 'beat')).toHaveLength(3)
@@ -269,7 +271,7 @@ describe('the messages', () => {
   })
 
   test('after losing the stream, missed topics are sent, and all topics after a restart', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const stream = await listen(app)
     await app.clock.advance(0)
     const seen = stream.told[0]?.id ?? ''
@@ -298,7 +300,7 @@ describe('a page', () => {
   }
 
   test('the first stream announces changes since the page was rendered', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const id = idOn(await getPage(app))
     expect(await missed(app, id)).toBe('')
     await pause(app)
@@ -307,7 +309,7 @@ describe('a page', () => {
   })
 
   test('including a new minute or changed readiness while there were no listeners', async () => {
-    const app = testApp()
+    const app = await testApp()
     await (await listen(app)).leave()
     app.bindings.lifecycle.draining = true
     const id = idOn(await getPage(app))
@@ -317,7 +319,7 @@ describe('a page', () => {
   })
 
   test('a page of an earlier process gets all topics; after an interruption the last message decides', async () => {
-    const app = testApp()
+    const app = await testApp()
     const id = idOn(await getPage(app))
     await pause(app)
     expect((await missed(app, 'other.7'))?.split(' ')).toEqual([...LIVE_TOPICS])
@@ -325,17 +327,17 @@ describe('a page', () => {
   })
 
   test('the sign-in page gets no stream', async () => {
-    expect(idOn(await getPage(testApp(), '/setup'))).toBeUndefined()
+    expect(idOn(await getPage(await testApp(), '/setup'))).toBeUndefined()
   })
 })
 
 describe('the end of a stream', () => {
   test('ends immediately with its session, and not for others', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    const [ada, grace] = [as('admin'), as('viewer')]
+    const [ada, grace] = [await as('admin'), await as('viewer')]
     const [hers, other] = [await listen(ada), await listen(grace)]
-    commit(app.db, (tx) => endSessionsOf(tx, ada.person.row.id))
+    await commit(app.db, (tx) => endSessionsOf(tx, ada.person.row.id))
     await app.clock.advance(0)
     expect([hers.isOver, other.isOver]).toEqual([true, false])
     expect(hers.told.at(-1)?.event).toBe('bye')
@@ -343,10 +345,10 @@ describe('the end of a stream', () => {
   })
 
   test('ends immediately when the user is disabled', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    const admin = as('admin')
-    const viewer = as('viewer')
+    const admin = await as('admin')
+    const viewer = await as('viewer')
     const stream = await listen(viewer)
     const answer = await admin.ask(`PATCH /api/dashboard-users/${viewer.person.row.id}`, {
       json: { status: 'disabled' },
@@ -357,10 +359,10 @@ describe('the end of a stream', () => {
   })
 
   test('with the next heartbeat when the session has expired', async () => {
-    const app = testApp()
-    const stream = await listen(people(app).as('viewer'))
+    const app = await testApp()
+    const stream = await listen(await people(app).as('viewer'))
     const soon = app.clock.now() + 10_000
-    commit(app.db, (tx) => void tx.update(sessions).set({ expiresAt: soon }).run())
+    await commit(app.db, async (tx) => void (await tx.update(sessions).set({ expiresAt: soon }).run()))
     await app.clock.advance('9s')
     expect(stream.isOver).toBe(false)
     await app.clock.advance('8s')
@@ -369,22 +371,22 @@ describe('the end of a stream', () => {
   })
 
   test('ends for guests when guest access is turned off', async () => {
-    const app = testApp()
-    people(app).add({ role: 'admin' })
-    const stream = await listen(people(app).guest(REMOTE))
-    app.change({ guestAccessEnabled: false })
-    app.bindings.settings.reload()
+    const app = await testApp()
+    await people(app).add({ role: 'admin' })
+    const stream = await listen(await people(app).guest(REMOTE))
+    await app.change({ guestAccessEnabled: false })
+    await app.bindings.settings.reload()
     app.bindings.live.committed(new Set(['settings']))
     await app.clock.advance(0)
     expect(stream.isOver).toBe(true)
   })
 
   test('topics stop when the permission is lost', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as, addRole } = people(app)
-    addRole('auditor', { 'dashboard:read': 'all' })
-    const admin = as('admin')
-    const somebody = as('viewer')
+    await addRole('auditor', { 'dashboard:read': 'all' })
+    const admin = await as('admin')
+    const somebody = await as('viewer')
     const stream = await listen(somebody)
     const answer = await admin.ask(`PATCH /api/dashboard-users/${somebody.person.row.id}`, {
       json: { role: 'auditor' },

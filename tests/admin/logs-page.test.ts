@@ -1,7 +1,9 @@
 /** The log pages with and without scripts: filters, pagination, the drawer, the live tail, and hidden fields. */
+
 import { beforeEach, describe, expect, test } from 'bun:test'
 import { commit } from '../../db/commit.ts'
 import { attempts, requestHours, requests } from '../../db/schema/requests.ts'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import type { Logs } from '../../views/logs/page.tsx'
 import type { LogTail } from '../../views/logs/rows.tsx'
 import { type TestApp, testApp } from '../support/app.ts'
@@ -15,17 +17,18 @@ let now: number
 let accountId: string
 let keyId: string
 
-beforeEach(() => {
-  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+beforeEach(async () => {
+  app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
   now = app.clock.now()
   accountId = app.members[0]?.id ?? ''
-  keyId = app.key({ name: 'Laptop' }).row.id
+  keyId = (await app.key({ name: 'Laptop' })).row.id
 })
 
 /** Started so many seconds ago, and ended a tenth of a second later. */
 const add = (id: string, secondsAgo: number, row: Partial<Row> = {}) =>
-  commit(app.db, (tx) => {
-    tx.insert(requests)
+  commit(app.db, async (tx) => {
+    await tx
+      .insert(requests)
       .values({
         id,
         requestId: `client-${id}`,
@@ -59,17 +62,19 @@ const link = (path: string | null) => path ?? 'no link'
 
 test('accounts with the same email are distinguishable in rows, entries, reports and the overview', async () => {
   const email = 'ada@example.test'
-  app = testApp({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
+  app = await testApp({ accounts: [{ email }, { email, plan: 'team' }, { email: 'bob@example.test' }] })
   const at = app.clock.now()
-  const names = app.members.map(({ id }, n) => {
-    add(`r${n}`, 10, { accountId: id, keyId: null, startedAt: at, status: 'error' })
+  const names = await mapInOrder(app.members, async ({ id }, n) => {
+    await add(`r${n}`, 10, { accountId: id, keyId: null, startedAt: at, status: 'error' })
     const none = { errors: 0, cancelled: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, unpriced: 0 }
     const sums = { accountId: id, keyId: '', model: 'gpt-5.5', requests: 1, costMicros: 0, ...none }
-    commit(app.db, (tx) => {
-      tx.insert(attempts)
+    await commit(app.db, async (tx) => {
+      await tx
+        .insert(attempts)
         .values({ requestRowId: `r${n}`, n: 1, accountId: id, startedAt: at, durationMs: 1, outcome: 'ok' })
         .run()
-      tx.insert(requestHours)
+      await tx
+        .insert(requestHours)
         .values({ ...sums, hour: at - (at % 3_600_000) })
         .run()
     })
@@ -90,10 +95,11 @@ test('accounts with the same email are distinguishable in rows, entries, reports
 })
 
 test('names that are equal when masked are distinguishable, too', async () => {
-  app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
+  app = await testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
   const visitors = people(app)
-  for (const [n, { id }] of app.members.entries()) add(`r${n}`, 10, { accountId: id, keyId: null, status: 'error' })
-  const viewer = visitors.as('viewer')
+  for (const [n, { id }] of app.members.entries())
+    await add(`r${n}`, 10, { accountId: id, keyId: null, status: 'error' })
+  const viewer = await visitors.as('viewer')
   const read = async (path: string) => (await viewer.ask(`GET ${path}`)).json()
   const names = app.members.map(({ id }) => `a***@example.test (plus, ${id.slice(0, 8)})`).toSorted()
   const named = (rows: { accountName: string }[]) => rows.map(({ accountName }) => accountName).toSorted()
@@ -105,16 +111,16 @@ test('names that are equal when masked are distinguishable, too', async () => {
 })
 
 describe('filters are the query string', () => {
-  beforeEach(() => {
-    add('a', 7200, { status: 'error', errorCode: 'usage_limit_reached', httpStatus: 429, phase: 'connect' })
-    add('b', 60, { status: 'error', errorCode: 'upstream_error', model: 'gpt-5.4', accountId: null, keyId: null })
-    add('c', 1, { status: 'cancelled' })
-    add('d', 0)
+  beforeEach(async () => {
+    await add('a', 7200, { status: 'error', errorCode: 'usage_limit_reached', httpStatus: 429, phase: 'connect' })
+    await add('b', 60, { status: 'error', errorCode: 'upstream_error', model: 'gpt-5.4', accountId: null, keyId: null })
+    await add('c', 1, { status: 'cancelled' })
+    await add('d', 0)
   })
 
   test('request kinds have a filter and names, and kinds other than model requests have a badge', async () => {
-    add('i', 0, { kind: 'image', model: 'gpt-image-2' })
-    add('k', 0, { kind: 'control', model: null })
+    await add('i', 0, { kind: 'image', model: 'gpt-image-2' })
+    await add('k', 0, { kind: 'control', model: null })
     expect(await ids('/logs?kind=image')).toBe('i')
     expect((await ids('/logs?kind=image&kind=control')).split(' ').toSorted()).toEqual(['i', 'k'])
     const html = await page('/logs?kind=image')
@@ -183,7 +189,7 @@ describe('filters are the query string', () => {
   })
 
   test('attempts are counted as attempts, even if all used one account', async () => {
-    add('again', 0, { attempts: 3 })
+    await add('again', 0, { attempts: 3 })
     expect(await page('/logs?search=client-again')).toContain('> · 3 attempts<')
   })
 
@@ -193,10 +199,16 @@ describe('filters are the query string', () => {
     ['one account, twice', ['acc_a', 'acc_a'], '(1 account tried)', true],
     ['two accounts, three times', ['acc_a', 'acc_b', 'acc_a'], '(2 accounts tried)', true],
   ])('a number of attempts that equals the accounts tried is not repeated: %s', async (_, tried, text, isRepeated) => {
-    add('failed', 0, { attempts: tried.length, status: 'error', errorCode: 'server_is_overloaded', phase: 'upstream' })
-    commit(app.db, (tx) => {
+    await add('failed', 0, {
+      attempts: tried.length,
+      status: 'error',
+      errorCode: 'server_is_overloaded',
+      phase: 'upstream',
+    })
+    await commit(app.db, async (tx) => {
       for (const [n, account] of tried.entries())
-        tx.insert(attempts)
+        await tx
+          .insert(attempts)
           .values({ requestRowId: 'failed', n, accountId: account, startedAt: now, durationMs: 1, outcome: 'failed' })
           .run()
     })
@@ -218,16 +230,16 @@ describe('filters are the query string', () => {
   })
 
   test('an empty log says what will appear in it', async () => {
-    app = testApp()
+    app = await testApp()
     expect(await page('/logs')).toContain('No requests yet.')
   })
 })
 
 describe('the views above the filters', () => {
-  beforeEach(() => {
-    add('failed', 3, { status: 'error', errorCode: 'upstream_error' })
-    add('slow', 2, { firstEventMs: 12_000, totalMs: 20_000 })
-    add('quick', 1, { firstEventMs: 900 })
+  beforeEach(async () => {
+    await add('failed', 3, { status: 'error', errorCode: 'upstream_error' })
+    await add('slow', 2, { firstEventMs: 12_000, totalMs: 20_000 })
+    await add('quick', 1, { firstEventMs: 900 })
   })
 
   test.each([
@@ -273,7 +285,7 @@ describe('unknown log parameters', () => {
   })
 
   test('are escaped and shortened, and Clear removes them', async () => {
-    add('a', 1)
+    await add('a', 1)
     const name = `<img>${'x'.repeat(100)}`
     const path = `/logs?${encodeURIComponent(name)}=1`
     expect(await page(path)).toContain(`<code>&lt;img&gt;${'x'.repeat(35)}</code>`)
@@ -285,12 +297,12 @@ describe('repeated errors', () => {
   const failed = { status: 'error', errorCode: 'model_not_found', phase: 'upstream' } as const
   const hidden = (html: string) => [...html.matchAll(/<tr id="log-(\w+)" hidden=""/g)].map(([, id]) => id)
 
-  beforeEach(() => {
-    for (const n of [9, 8, 7]) add(`e${n}`, n, failed)
-    add('ok', 6)
-    add('e5', 5, failed)
-    add('e4', 4, { ...failed, model: 'gpt-5.4' })
-    add('e3', 3, { ...failed, errorCode: 'no_accounts', phase: 'select' })
+  beforeEach(async () => {
+    for (const n of [9, 8, 7]) await add(`e${n}`, n, failed)
+    await add('ok', 6)
+    await add('e5', 5, failed)
+    await add('e4', 4, { ...failed, model: 'gpt-5.4' })
+    await add('e3', 3, { ...failed, errorCode: 'no_accounts', phase: 'select' })
   })
 
   test('adjacent rows with the same error are one row that expands', async () => {
@@ -306,14 +318,14 @@ describe('repeated errors', () => {
   })
 
   test('completed requests are never grouped', async () => {
-    for (const n of [2, 1]) add(`ok${n}`, n)
+    for (const n of [2, 1]) await add(`ok${n}`, n)
     expect(hidden(await page('/logs?status=ok'))).toEqual([])
   })
 })
 
 describe('the histogram', () => {
   test('counts the filtered requests, and is above the rows', async () => {
-    for (const n of [1, 2, 3]) add(`a${n}`, 60 * n, n === 3 ? { status: 'error' } : {})
+    for (const n of [1, 2, 3]) await add(`a${n}`, 60 * n, n === 3 ? { status: 'error' } : {})
     const { histogram } = await logs('/logs?range=1h')
     expect(histogram?.stepMs).toBe(60_000)
     expect(histogram?.bars.reduce((sum, { completed }) => sum + completed, 0)).toBe(2)
@@ -358,31 +370,31 @@ describe('exports', () => {
   })
 
   test('cannot execute in a spreadsheet', async () => {
-    add('evil', 1, { errorMessage: '=1+1', errorCode: 'a"b,c', status: 'error' })
+    await add('evil', 1, { errorMessage: '=1+1', errorCode: 'a"b,c', status: 'error' })
     expect((await file('/logs/export')).text).toContain(`"a""b,c",'=1+1,`)
   })
 
   test('show a viewer no more than the page does', async () => {
-    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was rejected' })
-    const viewer = people(app).as('viewer')
+    await add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was rejected' })
+    const viewer = await people(app).as('viewer')
     for (const format of ['csv', 'json']) {
       const text = await (await viewer.ask(`GET /logs/export?format=${format}`)).text()
       expect(text).toContain('a***@example.test')
       expect(text).not.toMatch(/ada@example|Laptop|192\.0\.2\.7|secret|"talk"/)
     }
     expect(await problem(await viewer.ask(`GET /logs/export?apiKeyId=${keyId}`))).toEqual([403, 'permission_required'])
-    const none = await people(app).as('member').ask('GET /logs/export?format=json')
+    const none = await (await people(app).as('member')).ask('GET /logs/export?format=json')
     expect(await none.json()).toEqual({ rows: [], isComplete: true })
   })
 })
 
 describe('pages', () => {
   test('older and newer visit every row once in both directions, even when rows are added', async () => {
-    for (let place = 0; place < 7; place++) add(`r${place}`, 100 - Math.floor(place / 3))
+    for (let place = 0; place < 7; place++) await add(`r${place}`, 100 - Math.floor(place / 3))
     const first = await logs('/logs?limit=3')
     expect(first.requests.map(({ id }) => id)).toEqual(['r6', 'r5', 'r4'])
     expect([first.total, first.links.newer]).toEqual([7, null])
-    add('late', 50)
+    await add('late', 50)
     const second = await logs(link(first.links.older))
     expect(second.requests.map(({ id }) => id)).toEqual(['r3', 'r2', 'r1'])
     const third = await logs(link(second.links.older))
@@ -406,15 +418,15 @@ describe('pages', () => {
   })
 
   test('filters are kept across pages', async () => {
-    for (let place = 0; place < 4; place++) add(`r${place}`, place, { model: place % 2 ? 'odd' : 'even' })
+    for (let place = 0; place < 4; place++) await add(`r${place}`, place, { model: place % 2 ? 'odd' : 'even' })
     const first = await logs('/logs?limit=1&model=odd')
     expect(await ids(link(first.links.older))).toBe('r3')
   })
 })
 
 describe('one request', () => {
-  beforeEach(() => {
-    add('one', 5, {
+  beforeEach(async () => {
+    await add('one', 5, {
       inputTokens: 1000,
       cachedInputTokens: 400,
       outputTokens: 10,
@@ -429,9 +441,10 @@ describe('one request', () => {
       { id: 'acc_gone', score: null, skipped: 'paused', until: null },
       { id: 'acc_new', score: null, skipped: 'some_new_reason', until: null },
     ]
-    commit(app.db, (tx) => {
+    await commit(app.db, async (tx) => {
       const attempt = { requestRowId: 'one', startedAt: now - 5000, durationMs: 59, outcome: 'ok' } as const
-      tx.insert(attempts)
+      await tx
+        .insert(attempts)
         .values({ ...attempt, n: 1, accountId, considered })
         .run()
     })
@@ -457,7 +470,7 @@ describe('one request', () => {
   })
 
   test('one whose explanation was deleted says so', async () => {
-    commit(app.db, (tx) => void tx.update(attempts).set({ considered: null }).run())
+    await commit(app.db, async (tx) => void (await tx.update(attempts).set({ considered: null }).run()))
     expect(await page('/logs/one')).toContain('too old to explain')
   })
 
@@ -477,7 +490,7 @@ describe('one request', () => {
   })
 
   test('a cost from an older price table is kept and marked', async () => {
-    commit(app.db, (tx) => void tx.update(requests).set({ costMicros: 9000 }).run())
+    await commit(app.db, async (tx) => void (await tx.update(requests).set({ costMicros: 9000 }).run()))
     expect(await page('/logs/one')).toContain('Logged with earlier prices.')
   })
 
@@ -492,14 +505,14 @@ describe('the live tail', () => {
     (await (await app.ask(`GET ${link(path)}`)).json()) as LogTail // as: the tests check the shape
 
   test('returns requests that ended since, including ones that began before the shown rows', async () => {
-    add('shown', 10)
+    await add('shown', 10)
     const { links } = await logs()
     await app.clock.advance('10s')
     expect((await tail(links.tail)).requests).toEqual([])
     const began = 20
-    add('long', began, { totalMs: began * 1000 + 9000 })
+    await add('long', began, { totalMs: began * 1000 + 9000 })
     now = app.clock.now()
-    add('short', 1)
+    await add('short', 1)
     const answer = await tail(links.tail)
     expect(answer.requests.map(({ id }) => id)).toEqual(['short', 'long'])
     await app.clock.advance('5s')
@@ -510,8 +523,8 @@ describe('the live tail', () => {
     const { links } = await logs('/logs?model=gpt-5.4&columns=total&open=')
     await app.clock.advance('3s')
     now = app.clock.now()
-    add('other', 1)
-    add('this', 1, { model: 'gpt-5.4' })
+    await add('other', 1)
+    await add('this', 1, { model: 'gpt-5.4' })
     const answer = await tail(links.tail)
     expect([answer.requests.map(({ id }) => id), answer.columns]).toEqual([['this'], ['total']])
     const html = await (await app.ask(`GET ${link(links.tail)}`, { headers: { ...HTML, 'hx-request': 'true' } })).text()
@@ -520,8 +533,8 @@ describe('the live tail', () => {
   })
 
   test('is absent on an older page, or for a past time range', async () => {
-    add('a', 2)
-    add('b', 1)
+    await add('a', 2)
+    await add('b', 1)
     expect((await logs(link((await logs('/logs?limit=1')).links.older))).links.tail).toBeNull()
     expect((await logs('/logs?until=2020-01-01T00:00')).links.tail).toBeNull()
   })
@@ -532,17 +545,17 @@ describe('the live tail', () => {
 })
 
 describe('hides values from a viewer and a guest', () => {
-  beforeEach(() => {
-    add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' })
+  beforeEach(async () => {
+    await add('one', 5, { status: 'error', errorCode: 'upstream_error', errorMessage: 'ada@example.test was refused' })
     const considered = [{ id: accountId, score: 1, skipped: null, until: null }]
     const attempt = { requestRowId: 'one', n: 1, startedAt: now - 5000, durationMs: 59, outcome: 'failed' } as const
-    commit(
+    await commit(
       app.db,
-      (tx) =>
-        void tx
+      async (tx) =>
+        void (await tx
           .insert(attempts)
           .values({ ...attempt, considered })
-          .run(),
+          .run()),
     )
   })
 
@@ -551,8 +564,8 @@ describe('hides values from a viewer and a guest', () => {
 
   test.each(['viewer', 'guest'])('%s: names, keys, addresses, conversations', async (role) => {
     const { as, guest } = people(app)
-    const admin = as('admin')
-    const who = role === 'guest' ? guest('192.0.2.9') : as(role)
+    const admin = await as('admin')
+    const who = role === 'guest' ? await guest('192.0.2.9') : await as(role)
     for (const path of [
       '/logs?open=one&columns=address&columns=tool',
       '/logs/one',
@@ -573,7 +586,7 @@ describe('hides values from a viewer and a guest', () => {
   })
 
   test('filtering by a key or a conversation requires permission to see it', async () => {
-    const viewer = people(app).as('viewer')
+    const viewer = await people(app).as('viewer')
     for (const path of [
       `/logs?apiKeyId=${keyId}`,
       `/api/request-logs?apiKeyId=${keyId}`,
@@ -585,12 +598,12 @@ describe('hides values from a viewer and a guest', () => {
   })
 
   test('a member without keys has an empty log', async () => {
-    const logs = await (await people(app).as('member').ask('GET /logs')).json()
+    const logs = await (await (await people(app).as('member')).ask('GET /logs')).json()
     expect(logs).toMatchObject({ requests: [], histogram: null })
   })
 
   test('without signing in, redirects to the sign-in page', async () => {
-    people(app).as('admin')
+    await people(app).as('admin')
     const response = await app.ask('GET /logs', { headers: HTML, peer: '192.0.2.9' })
     expect([response.status, response.headers.get('location')]).toEqual([303, '/login?return=%2Flogs'])
   })

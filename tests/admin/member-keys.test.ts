@@ -9,14 +9,14 @@ type Defaults = Settings['memberKeyDefaults']
 const WEEKLY = { limitType: 'total_tokens', limitWindow: 'weekly', maxValue: 1000 } as const
 const DAY_MS = 86_400_000
 
-const open = (defaults: Partial<Defaults> = {}) => {
-  const app = testApp()
-  app.change({ memberKeyDefaults: { maxKeys: 2, models: null, limits: [], expiresDays: null, ...defaults } })
+const open = async (defaults: Partial<Defaults> = {}) => {
+  const app = await testApp()
+  await app.change({ memberKeyDefaults: { maxKeys: 2, models: null, limits: [], expiresDays: null, ...defaults } })
   const crowd = people(app)
-  const mia = crowd.as('member', { username: 'mia' })
+  const mia = await crowd.as('member', { username: 'mia' })
   const create = (json: object) => mia.ask('POST /api/api-keys', { json: { name: 'laptop', ...json } })
   const edit = (id: string, json: object) => mia.ask(`PATCH /api/api-keys/${id}`, { json })
-  const toKey = (input: object = {}) => app.key({ ownerUserId: mia.person.row.id, ...input }).row
+  const toKey = async (input: object = {}) => (await app.key({ ownerUserId: mia.person.row.id, ...input })).row
   return { app, ...crowd, mia, create, edit, toKey, at: (days: number) => new Date(app.clock.now() + days * DAY_MS) }
 }
 
@@ -27,7 +27,7 @@ const getFields = async (response: Response) => {
 
 describe('creating', () => {
   test('a key belongs to the Member and gets the defaults', async () => {
-    const { create, mia, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { create, mia, at } = await open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
     const response = await create({})
     expect([response.status, await response.json()]).toMatchObject([
       200,
@@ -41,7 +41,7 @@ describe('creating', () => {
   })
 
   test('works as a form', async () => {
-    const { mia, app } = open({ limits: [WEEKLY] })
+    const { mia, app } = await open({ limits: [WEEKLY] })
     const html = await (await mia.ask('GET /keys/new', { headers: { accept: 'text/html' } })).text()
     for (const name of ['trafficClass', 'assignedAccountIds', 'usageSections', 'ownerUserId'])
       expect(html).not.toContain(`name="${name}"`)
@@ -53,20 +53,20 @@ describe('creating', () => {
       'limits.0.window': 'weekly',
     })
     expect(made.status).toBe(200)
-    expect(listKeys(app.db, 'all').map(({ name, limits }) => [name, limits.length])).toEqual([['phone', 1]])
+    expect((await listKeys(app.db, 'all')).map(({ name, limits }) => [name, limits.length])).toEqual([['phone', 1]])
   })
 
   test('the list of own keys has no owner column', async () => {
-    const { mia, as, toKey } = open()
-    toKey({ name: 'laptop' })
+    const { mia, as, toKey } = await open()
+    await toKey({ name: 'laptop' })
     const list = async (who: typeof mia) => (await who.ask('GET /keys', { headers: { accept: 'text/html' } })).text()
     expect(await list(mia)).not.toMatch(/Owner|or owner/)
-    expect(await list(as('operator'))).toMatch(/Owner[\s\S]*or owner|or owner[\s\S]*Owner/)
+    expect(await list(await as('operator'))).toMatch(/Owner[\s\S]*or owner|or owner[\s\S]*Owner/)
   })
 
   test('is rejected beyond the maximum number of keys', async () => {
-    const { create, toKey, mia } = open()
-    toKey()
+    const { create, toKey, mia } = await open()
+    await toKey()
     const second = (await (await create({})).json()) as { id: string } // as: it was created
     expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
     await mia.ask(`DELETE /api/api-keys/${second.id}`)
@@ -85,13 +85,13 @@ describe('creating', () => {
       ['allowedModels'],
     ],
   ])('rejects %s', async (_, defaults, json, fields) => {
-    const { create, app } = open(defaults)
+    const { create, app } = await open(defaults)
     expect(await getFields(await create(json))).toEqual([422, 'validation_error', fields])
-    expect(listKeys(app.db, 'all')).toEqual([])
+    expect(await listKeys(app.db, 'all')).toEqual([])
   })
 
   test('accepts narrower values and additional limits', async () => {
-    const { create } = open({ models: ['gpt-5.5', 'gpt-4'], limits: [WEEKLY], expiresDays: 30 })
+    const { create } = await open({ models: ['gpt-5.5', 'gpt-4'], limits: [WEEKLY], expiresDays: 30 })
     const daily = { limitType: 'requests', limitWindow: 'daily', maxValue: 5 }
     const json = {
       allowedModels: ['gpt-4'],
@@ -110,21 +110,22 @@ describe('creating', () => {
     ['the traffic class', { trafficClass: 'foreground' }],
     ['the visibility of the pool', { usageSections: 'upstream_limits,account_pool_usage' }],
     ['fast mode', { prohibitFastMode: 'off' }],
+    ['Claude models', { claudeModels: { opus: { model: 'gpt-5.5' } } }],
   ])('does not let a Member choose %s', async (_, json) => {
-    const { create, app } = open()
+    const { create, app } = await open()
     const response = await create(json)
     expect([response.status, await response.json()]).toMatchObject([
       403,
       { error: { code: 'permission_required', param: 'api_keys:write' } },
     ])
-    expect(listKeys(app.db, 'all')).toEqual([])
+    expect(await listKeys(app.db, 'all')).toEqual([])
   })
 })
 
 describe('changing', () => {
   test('a Member renames, disables, regenerates and deletes their own key', async () => {
-    const { edit, toKey, mia } = open()
-    const { id } = toKey()
+    const { edit, toKey, mia } = await open()
+    const { id } = await toKey()
     for (const json of [{ name: 'tablet' }, { isActive: false }, { isActive: true }, { holderMayRegenerate: true }])
       expect([json, ...(await problem(await edit(id, json)))]).toEqual([json, 200, null])
     expect((await mia.ask(`POST /api/api-keys/${id}/regenerate`)).status).toBe(200)
@@ -132,8 +133,8 @@ describe('changing', () => {
   })
 
   test('a key stays within the defaults or its previous rights', async () => {
-    const { edit, toKey, at } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
-    const { id } = toKey({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
+    const { edit, toKey, at } = await open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { id } = await toKey({ allowedModels: ['gpt-5.5', 'gpt-4'], limits: [{ ...WEEKLY, maxValue: 5000 }] })
     expect(await problem(await edit(id, { name: 'kept' }))).toEqual([200, null])
     expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4000 }] }))).toEqual([200, null])
     expect(await getFields(await edit(id, { limits: [{ ...WEEKLY, maxValue: 4001 }] }))).toEqual([
@@ -157,9 +158,9 @@ describe('changing', () => {
     ['a later expiry', { expiresAt: Date.parse('2026-01-02') }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
     ['an expiry after it expired', { expiresAt: 1 }, { expiresAt: '2026-01-20T00:00:00Z' }, ['expiresAt']],
   ])('the defaults do not give %s to a key with other models', async (_, narrow, json, fields) => {
-    const { edit, toKey } = open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
+    const { edit, toKey } = await open({ models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 30 })
     const given = { allowedModels: ['gpt-5.5-pro'], limits: [WEEKLY], expiresAt: Date.parse('2026-01-02') }
-    const { id } = toKey({ ...given, ...narrow })
+    const { id } = await toKey({ ...given, ...narrow })
     expect(await getFields(await edit(id, json))).toEqual([422, 'validation_error', fields])
     expect(await problem(await edit(id, { ...json, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }))).toEqual([
       200,
@@ -171,36 +172,39 @@ describe('changing', () => {
     ['models', { allowedModels: ['gpt-5.5', 'gpt-5.5-pro'] }],
     ['limits', { allowedModels: ['gpt-5.5'], limits: [] }],
   ])('a key with more %s than the defaults cannot be enabled again', async (_, given) => {
-    const { app, edit, toKey, as } = open({ models: ['gpt-5.5'], limits: [WEEKLY] })
-    const { id } = toKey({ limits: [WEEKLY], ...given })
-    await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
+    const { app, edit, toKey, as } = await open({ models: ['gpt-5.5'], limits: [WEEKLY] })
+    const { id } = await toKey({ limits: [WEEKLY], ...given })
+    await (await as('operator')).ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
     expect((await getFields(await edit(id, { isActive: true }))).slice(0, 2)).toEqual([422, 'validation_error'])
-    expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)
+    expect((await listKeys(app.db, 'all'))[0]?.isActive).toBe(false)
     const within = { isActive: true, allowedModels: ['gpt-5.5'], limits: [WEEKLY] }
     expect(await problem(await edit(id, within))).toEqual([200, null])
   })
 
   test('an enforced model does not extend the list, which images and audio are checked against', async () => {
-    const { create, edit, toKey } = open({ models: ['gpt-5.5'] })
+    const { create, edit, toKey } = await open({ models: ['gpt-5.5'] })
     const wide = { enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5', 'gpt-image-2'] }
     expect(await getFields(await create(wide))).toEqual([422, 'validation_error', ['allowedModels']])
-    const { id } = toKey({ enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5'] })
+    const { id } = await toKey({ enforcedModel: 'gpt-5.5', allowedModels: ['gpt-5.5'] })
     for (const json of [{ allowedModels: null }, { allowedModels: wide.allowedModels }])
       expect(await getFields(await edit(id, json))).toEqual([422, 'validation_error', ['allowedModels']])
   })
 
   test('a key restricted to model sources stays restricted to them', async () => {
-    const { app, edit, toKey } = open()
-    const { id } = toKey({ assignedSourceIds: [] })
+    const { app, edit, toKey } = await open()
+    const { id } = await toKey({ assignedSourceIds: [] })
     expect(await problem(await edit(id, { assignedSourceIds: null }))).toEqual([403, 'permission_required'])
     expect(await problem(await edit(id, { assignedSourceIds: [], name: 'renamed' }))).toEqual([200, null])
-    expect(listKeys(app.db, 'all')[0]).toMatchObject({ assignedSourceIds: [], name: 'renamed' })
-    expect(await problem(await edit(toKey().id, { assignedSourceIds: null, name: 'phone' }))).toEqual([200, null])
+    expect((await listKeys(app.db, 'all'))[0]).toMatchObject({ assignedSourceIds: [], name: 'renamed' })
+    expect(await problem(await edit((await toKey()).id, { assignedSourceIds: null, name: 'phone' }))).toEqual([
+      200,
+      null,
+    ])
   })
 
   test('the usage of a limit cannot be reset, and an enforced model cannot be removed', async () => {
-    const { edit, toKey } = open({ models: ['gpt-5.5'] })
-    const { id } = toKey({ enforcedModel: 'gpt-5.5' })
+    const { edit, toKey } = await open({ models: ['gpt-5.5'] })
+    const { id } = await toKey({ enforcedModel: 'gpt-5.5' })
     expect(await problem(await edit(id, { resetUsage: true }))).toEqual([403, 'permission_required'])
     expect(await getFields(await edit(id, { enforcedModel: null }))).toEqual([
       422,
@@ -210,21 +214,21 @@ describe('changing', () => {
   })
 
   test('Members without permission to create keys can restrict the keys they were given, and not enable them again', async () => {
-    const { app, edit, toKey, as, create } = open({ maxKeys: 0 })
-    const { id } = toKey({ limits: [WEEKLY] })
+    const { app, edit, toKey, as, create } = await open({ maxKeys: 0 })
+    const { id } = await toKey({ limits: [WEEKLY] })
     expect(await problem(await create({}))).toEqual([409, 'key_limit_reached'])
     expect(await problem(await edit(id, { limits: [{ ...WEEKLY, maxValue: 10 }] }))).toEqual([200, null])
     expect(await getFields(await edit(id, { limits: [] }))).toEqual([422, 'validation_error', ['limits']])
-    await as('operator').ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
+    await (await as('operator')).ask(`PATCH /api/api-keys/${id}`, { json: { isActive: false } })
     expect(await problem(await edit(id, { isActive: true }))).toEqual([403, 'permission_required'])
-    expect(listKeys(app.db, 'all')[0]?.isActive).toBe(false)
+    expect((await listKeys(app.db, 'all'))[0]?.isActive).toBe(false)
   })
 })
 
 describe('the setting', () => {
   test('is changed by an Operator, as JSON and as a form', async () => {
-    const { app, as } = open()
-    const operator = as('operator')
+    const { app, as } = await open()
+    const operator = await as('operator')
     const defaults = { maxKeys: 3, models: ['gpt-5.5'], limits: [WEEKLY], expiresDays: 90 }
     expect((await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: defaults } })).status).toBe(200)
     expect(app.bindings.settings.current().memberKeyDefaults).toEqual(defaults)
@@ -255,11 +259,11 @@ describe('the setting', () => {
   })
 
   test('an unchanged value is no change, and invalid ones are rejected', async () => {
-    const { as, audit } = open()
-    const operator = as('operator')
+    const { as, audit } = await open()
+    const operator = await as('operator')
     const same = { maxKeys: 2, models: null, limits: [], expiresDays: null }
     await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: same } })
-    expect(audit().map(({ event }) => event)).not.toContain('settings_updated')
+    expect((await audit()).map(({ event }) => event)).not.toContain('settings_updated')
     for (const bad of [{ ...same, maxKeys: -1 }, { ...same, models: [] }, { ...same, limits: [{}] }, { maxKeys: 1 }, 5])
       expect(await problem(await operator.ask('PATCH /api/settings', { json: { memberKeyDefaults: bad } }))).toEqual([
         422,

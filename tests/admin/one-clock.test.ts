@@ -145,10 +145,10 @@ describe('a time filter', () => {
 })
 
 describe('My account', () => {
-  const setUp = () => people(testApp({ accounts: 0 })).as('viewer', { username: 'anna' })
+  const setUp = async () => people(await testApp({ accounts: 0 })).as('viewer', { username: 'anna' })
 
   test('keeps a chosen zone and hours for the browser', async () => {
-    const anna = setUp()
+    const anna = await setUp()
     const saved = await anna.submit('POST /api/dashboard-auth/clock', { timeZone: 'America/New_York', hours: '12' })
     expect([saved.status, saved.headers.get('location')]).toEqual([303, '/me?done=clock_saved#clock'])
     const cookies = saved.headers.getSetCookie().map((cookie) => cookie.split(';')[0])
@@ -160,12 +160,12 @@ describe('My account', () => {
   })
 
   test('goes back to the zone of the browser when the field is empty', async () => {
-    const saved = await setUp().submit('POST /api/dashboard-auth/clock', { timeZone: '', hours: '24' })
+    const saved = await (await setUp()).submit('POST /api/dashboard-auth/clock', { timeZone: '', hours: '24' })
     expect(saved.headers.getSetCookie().map((cookie) => cookie.replace(/;.*/, ''))).toEqual(['my_zone=', 'hours='])
   })
 
   test.each(['Mars/Olympus', 'Europe/Berlin; Path=/x', '</script>'])('rejects the zone %s', async (timeZone) => {
-    const anna = setUp()
+    const anna = await setUp()
     const refused = await anna.ask('POST /api/dashboard-auth/clock', { json: { timeZone } })
     expect(await problem(refused)).toEqual([422, 'validation_error'])
     const sent = await anna.submit('POST /api/dashboard-auth/clock', { timeZone, hours: '24' })
@@ -174,7 +174,7 @@ describe('My account', () => {
   })
 
   test('says when the chosen zone does not exist here', async () => {
-    const anna = setUp()
+    const anna = await setUp()
     const cookie = `${anna.cookie}; ${NEW_YORK}; my_zone=Mars/Olympus`
     const page = await (await anna.ask('GET /me', { headers: { ...HTML, cookie } })).text()
     expect(shownText(page)).toContain('There is no time zone “Mars/Olympus”. Times are shown in America/New York')

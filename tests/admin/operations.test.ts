@@ -11,7 +11,7 @@ import { people, problem, REMOTE } from '../support/people.ts'
 type Series = Map<string, number>
 
 const scrape = async (app: TestApp): Promise<Series> => {
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   const response = await app.ask('GET /metrics')
   expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   const lines = (await response.text()).split('\n').filter((line) => line !== '' && !line.startsWith('#'))
@@ -26,27 +26,27 @@ const getNames = (series: Series): Set<string> =>
 
 describe('metrics', () => {
   test('are available to local clients, and to others with the token', async () => {
-    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret of many' } })
+    const app = await testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'a secret of many' } })
     const ask = (peer: string, authorization?: string) =>
       app.ask('GET /metrics', { peer, headers: authorization ? { authorization } : {} }).then(({ status }) => status)
     expect(await ask('127.0.0.1')).toBe(200)
     expect(await ask('192.0.2.7')).toBe(401)
     expect(await ask('192.0.2.7', 'Bearer wrong')).toBe(401)
     expect(await ask('192.0.2.7', 'Bearer a secret of many')).toBe(401) // a token has no blank
-    const plain = testApp()
+    const plain = await testApp()
     const refused = await plain.ask('GET /metrics', {
       peer: '192.0.2.7',
       headers: { authorization: 'Bearer undefined' },
     })
     expect(refused.status).toBe(401)
     const headers = { authorization: 'Bearer sixteen-letters!' }
-    const tokened = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
+    const tokened = await testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
     for (let n = 0; n < 20; n++)
       expect((await tokened.ask('GET /metrics', { peer: '192.0.2.7', headers })).status).toBe(200)
   })
 
   test('eight guesses at the token per minute and client are checked', async () => {
-    const app = testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
+    const app = await testApp({ environment: { CODEX_LB_METRICS_TOKEN: 'sixteen-letters!' } })
     const ask = (token: string, peer = '192.0.2.7') =>
       app.ask('GET /metrics', { peer, headers: { authorization: `Bearer ${token}` } }).then(({ status }) => status)
     for (let n = 0; n < 8; n++) expect(await ask(`guess ${n}`.replace(' ', '-'))).toBe(401)
@@ -58,13 +58,13 @@ describe('metrics', () => {
 
   test('a proxy on this machine does not make its clients local', async () => {
     const headers = { 'x-forwarded-for': '192.0.2.7' }
-    expect((await testApp().ask('GET /metrics', { headers })).status).toBe(401)
+    expect((await (await testApp()).ask('GET /metrics', { headers })).status).toBe(401)
   })
 
   test('every series moves', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     const { id: account } = app.members[0]!
-    const { key } = app.key()
+    const { key } = await app.key()
     const before = await scrape(app)
     const moved = new Set<string>()
     const note = async () => {
@@ -130,7 +130,7 @@ describe('metrics', () => {
   })
 
   test('unknown models are one series, however many', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (let i = 0; i < 3; i++)
       await getAnswer(app, 'POST /v1/responses', { json: { model: `made-up-${i}`, input: 'x' } })
     const models = [...(await scrape(app)).keys()].filter((name) => name.startsWith('sluice_model_cost_usd_total'))
@@ -145,14 +145,14 @@ describe('backups', () => {
   })
   afterEach(() => rmSync(dir, { recursive: true }))
 
-  const withFolder = (
+  const withFolder = async (
     write = async (target: string): Promise<string | null> => {
       writeFileSync(target, 'abc')
       return null
     },
     accounts = 0,
   ) => {
-    const app = testApp({ accounts })
+    const app = await testApp({ accounts })
     app.bindings.ops.backups = new Backups({ dir, clock: app.clock, write })
     return app
   }
@@ -163,15 +163,11 @@ describe('backups', () => {
     'hx-current-url': 'http://localhost:2455/settings/data',
     'content-type': 'application/x-www-form-urlencoded',
   }
-  const events = (app: TestApp) =>
-    app.db
-      .select()
-      .from(auditLogs)
-      .all()
-      .map(({ event, target }) => `${event} ${target}`)
+  const events = async (app: TestApp) =>
+    (await app.db.select().from(auditLogs).all()).map(({ event, target }) => `${event} ${target}`)
 
   test('from the future do not hide that there is no current backup', async () => {
-    const app = withFolder(undefined, 1)
+    const app = await withFolder(undefined, 1)
     const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
     await app.clock.advance(15 * 60_000)
     const at = (year: number) => writeFileSync(join(dir, `backups/sluice-${year}0101-000000.db`), 'abc')
@@ -183,20 +179,20 @@ describe('backups', () => {
   })
 
   test('are reported missing from a quarter of an hour after the start if none are scheduled immediately', async () => {
-    const app = withFolder(undefined, 1)
+    const app = await withFolder(undefined, 1)
     const missing = async () => (await (await app.ask('GET /dashboard')).text()).includes('No backup yet')
     expect(await missing()).toBe(false)
     await app.clock.advance(15 * 60_000 - 1)
     expect(await missing()).toBe(false)
     await app.clock.advance(1)
     expect(await missing()).toBe(true)
-    const unscheduled = withFolder(undefined, 1)
+    const unscheduled = await withFolder(undefined, 1)
     await unscheduled.ask('PUT /api/settings', { json: { backupIntervalHours: 0 } })
     expect(await (await unscheduled.ask('GET /dashboard')).text()).toContain('No backup yet')
   })
 
   test('are created, listed and downloaded, each with an audit entry', async () => {
-    const app = withFolder()
+    const app = await withFolder()
     const made = await app.ask('POST /api/backups', { json: {} })
     const name = 'sluice-20260101-000000-manual.db'
     expect([made.status, await made.json()]).toEqual([201, { name, bytes: 3, createdAt: '2026-01-01T00:00:00.000Z' }])
@@ -205,13 +201,13 @@ describe('backups', () => {
     const taken = await app.ask(`GET /api/backups/${name}`)
     expect(await taken.text()).toBe('abc')
     expect(taken.headers.get('content-disposition')).toBe(`attachment; filename="${name}"`)
-    expect(events(app)).toEqual([`backup_created ${name}`, `backup_downloaded ${name}`])
+    expect(await events(app)).toEqual([`backup_created ${name}`, `backup_downloaded ${name}`])
     expect((await app.ask('GET /api/backups/..%2Fsluice.db')).status).toBe(404)
   })
 
   test('are created from the page, which says so, with and without scripts', async () => {
-    const app = withFolder()
-    const admin = people(app).as('admin')
+    const app = await withFolder()
+    const admin = await people(app).as('admin')
     const sent = await admin.submit('POST /api/backups')
     expect([sent.status, sent.headers.get('location')]).toEqual([303, '/settings/data?done=backup_created'])
     const page = await admin.ask('GET /settings/data?done=backup_created', { headers: { accept: 'text/html' } })
@@ -222,25 +218,25 @@ describe('backups', () => {
       200,
       { path: '/settings/data?done=backup_created', target: '#main', swap: 'innerMorph', push: 'false' },
     ])
-    expect(events(app).map((line) => line.split(' ')[0])).toEqual(['backup_created', 'backup_created'])
+    expect((await events(app)).map((line) => line.split(' ')[0])).toEqual(['backup_created', 'backup_created'])
   })
 
   test('can be downloaded only by full administrators, because they contain everything', async () => {
-    const app = withFolder()
+    const app = await withFolder()
     const { as, addRole } = people(app)
     const { name } = await (await app.ask('POST /api/backups', { json: {} })).json()
-    addRole('guard', { 'dashboard:read': 'all', 'security:write': 'all', 'ops:write': 'all' })
-    const guard = as('guard')
+    await addRole('guard', { 'dashboard:read': 'all', 'security:write': 'all', 'ops:write': 'all' })
+    const guard = await as('guard')
     expect(await problem(await guard.ask(`GET /api/backups/${name}`))).toEqual([403, 'permission_required'])
     const page = await (await guard.ask('GET /settings/data', { headers: { accept: 'text/html' } })).text()
     expect(page).toContain(name)
     expect(page).not.toContain(`/api/backups/${name}`)
-    expect((await as('admin').ask(`GET /api/backups/${name}`)).status).toBe(200)
+    expect((await (await as('admin')).ask(`GET /api/backups/${name}`)).status).toBe(200)
   })
 
   test('failures on the page are explained in a sentence, beside the button or on a page', async () => {
-    const app = withFolder(async () => 'sluice: the disk is full')
-    const admin = people(app).as('admin')
+    const app = await withFolder(async () => 'sluice: the disk is full')
+    const admin = await people(app).as('admin')
     const [page, line] = [
       await admin.submit('POST /api/backups'),
       await admin.ask('POST /api/backups', { headers: HTMX }),
@@ -253,19 +249,19 @@ describe('backups', () => {
   })
 
   test('a failed backup gives the reason and is not in the audit log', async () => {
-    const app = withFolder(async () => 'sluice: the disk is full')
+    const app = await withFolder(async () => 'sluice: the disk is full')
     const { status, error } = await app
       .ask('POST /api/backups', { json: {} })
       .then(async (response) => ({ status: response.status, ...(await response.json()) }))
     expect(status).toBe(500)
     expect(error.message).toStartWith('The backup failed: the disk is full. Request id: req_')
-    expect(events(app)).toEqual([])
+    expect(await events(app)).toEqual([])
   })
 })
 
 describe('the doctor', () => {
   test('shows everything to users who can act on it, as JSON and as a page', async () => {
-    const app = testApp()
+    const app = await testApp()
     const report = await (await app.ask('GET /api/doctor')).json()
     expect(report.findings.map(({ id }: { id: string }) => id)).toEqual([
       'data_folder',
@@ -286,18 +282,18 @@ describe('the doctor', () => {
   })
 
   test('shows a summary without paths or addresses to users with read-only access', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     const { as } = people(app)
-    const viewer = as('viewer', { peer: REMOTE })
+    const viewer = await as('viewer', { peer: REMOTE })
     const response = await viewer.ask('GET /api/doctor')
     const report = await response.json()
     expect([response.status, report.findings]).toEqual([200, null])
     expect(Object.values<number>(report.counts).reduce((a, b) => a + b)).toBe(11)
     expect((await viewer.ask('GET /api/backups')).status).toBe(403)
-    const operator = as('operator', { peer: REMOTE })
+    const operator = await as('operator', { peer: REMOTE })
     expect((await operator.ask('GET /api/backups')).status).toBe(200)
     expect((await operator.ask('GET /api/backups/x')).status).toBe(403)
-    const admin = as('admin', { peer: REMOTE, isConfirmed: false })
+    const admin = await as('admin', { peer: REMOTE, isConfirmed: false })
     const unconfirmed = await (await admin.ask('GET /api/backups/x')).json()
     expect(unconfirmed.error.code).toBe('step_up_required')
   })

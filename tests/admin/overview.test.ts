@@ -24,9 +24,9 @@ const pool = async (browser: Pick<Browser, 'ask'>): Promise<PoolPart> => {
 
 describe('overview permissions', () => {
   test('an operator sees names and links, a viewer and a guest see neither', async () => {
-    const app = testApp({ accounts: [{ email: 'mara.long@example.test' }] })
+    const app = await testApp({ accounts: [{ email: 'mara.long@example.test' }] })
     const { as, guest } = people(app)
-    const operator = as('operator')
+    const operator = await as('operator')
     await operator.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
     app.bindings.pool.apply(app.members[0]?.id ?? '', {
       kind: 'auth_failed',
@@ -36,8 +36,8 @@ describe('overview permissions', () => {
     })
     for (const [who, isMasked] of [
       [operator, false],
-      [as('viewer'), true],
-      [guest(REMOTE), true],
+      [await as('viewer'), true],
+      [await guest(REMOTE), true],
     ] as const) {
       const { now, pool } = await read<Overview>(who, '/dashboard')
       expect(JSON.stringify({ now, pool }).includes('mara.long@example.test')).toBe(!isMasked)
@@ -47,54 +47,58 @@ describe('overview permissions', () => {
   })
 
   test('keys are mentioned to users who can list them, in the fragments as on the page', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as } = people(app)
-    app.key({ name: 'secret-project', expiresAt: app.clock.now() + 86_400_000 })
+    await app.key({ name: 'secret-project', expiresAt: app.clock.now() + 86_400_000 })
     const texts = async (who: Browser) =>
       (await read<Overview>(who, '/dashboard')).now.attention.map(({ text }) => text)
-    expect((await texts(as('admin'))).join()).toContain('secret-project')
-    expect((await texts(as('viewer'))).join()).not.toContain('secret-project')
+    expect((await texts(await as('admin'))).join()).toContain('secret-project')
+    expect((await texts(await as('viewer'))).join()).not.toContain('secret-project')
   })
 
   test('a member has an overview of their own keys, and no pool without accounts', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as, addRole } = people(app)
-    expect(await read<object>(as('member'), '/dashboard')).toMatchObject({ keys: [], pool: null, canCreate: true })
-    addRole('auditor', { 'dashboard:read': 'all' })
-    const auditor = as('auditor')
+    expect(await read<object>(await as('member'), '/dashboard')).toMatchObject({
+      keys: [],
+      pool: null,
+      canCreate: true,
+    })
+    await addRole('auditor', { 'dashboard:read': 'all' })
+    const auditor = await as('auditor')
     const lost = { kind: 'auth_failed', at: app.clock.now(), code: 'token_invalidated', evidence: 'x' } as const
     app.bindings.pool.apply(app.members[0]?.id ?? '', lost)
     app.file.isNamed = false
     await app.clock.advance(15 * 60_000) // the first backup is overdue
     const matters = async (who: Browser) =>
       (await read<Overview>(who, '/dashboard')).now.attention.map(({ id }) => id.replace(/acc_.*/, ''))
-    expect(await matters(as('admin'))).toEqual(['database', 'sign-in-', 'backup'])
+    expect(await matters(await as('admin'))).toEqual(['database', 'sign-in-', 'backup'])
     expect(await matters(auditor)).toEqual(['database'])
     expect((await read<Overview>(auditor, '/dashboard')).pool).toBeNull()
   })
 
   test('the navigation has only what the visitor can open', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as, guest } = people(app)
     const links = async (who: Browser, path = '/dashboard') => {
       const html = await (await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
       return [...html.matchAll(/<a [^>]*href="([^"]+)" data-go="(\w)"/g)].map(([, href]) => href)
     }
     const all = ['/dashboard', '/accounts', '/keys', '/logs', '/reports', '/settings']
-    expect(await links(as('admin'))).toEqual(all)
-    expect(await links(as('viewer'))).toEqual(all.filter((path) => path !== '/keys'))
-    expect(await links(as('member'))).toEqual(all.filter((path) => path !== '/accounts'))
-    expect(await links(guest(REMOTE))).toEqual(['/dashboard', '/accounts', '/logs', '/reports'])
+    expect(await links(await as('admin'))).toEqual(all)
+    expect(await links(await as('viewer'))).toEqual(all.filter((path) => path !== '/keys'))
+    expect(await links(await as('member'))).toEqual(all.filter((path) => path !== '/accounts'))
+    expect(await links(await guest(REMOTE))).toEqual(['/dashboard', '/accounts', '/logs', '/reports'])
   })
 })
 
 test('a request is in the tiles, in the account strip and, when it failed, among the recent errors', async () => {
-  const app = testApp()
+  const app = await testApp()
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody('x', { model: '' }) })
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   const { tiles, errors } = (await read<Overview>(app, '/dashboard')).figures
-  const rows = app.rows()
+  const rows = await app.rows()
   expect(tiles.requests.value).toBe(rows.length)
   expect(errors).toHaveLength(rows.filter(({ status }) => status === 'error').length)
   const { accounts } = await pool(app)
@@ -102,11 +106,11 @@ test('a request is in the tiles, in the account strip and, when it failed, among
 })
 
 test('repeated errors of the period are one row with a count, newest first, at most six', async () => {
-  const app = testApp()
+  const app = await testApp()
   const now = app.clock.now()
   for (const hours of [30, 9, 1, 2, 3, 8, 4, 5, 6]) {
     const error = { keyId: null, status: 'error', errorCode: hours === 9 ? 'code_3' : `code_${hours}` } as const
-    aRequestRow(app.db, { ...error, id: `h${hours}`, startedAt: now - hours * 3_600_000 })
+    await aRequestRow(app.db, { ...error, id: `h${hours}`, startedAt: now - hours * 3_600_000 })
   }
   const shown = async (period: string) =>
     (await read<Overview>(app, `/dashboard?period=${period}`)).figures.errors.map(({ newest, count }) => [
@@ -126,7 +130,7 @@ test('repeated errors of the period are one row with a count, newest first, at m
 })
 
 test('errors with the same cause are one row with its accounts and models, newest first', async () => {
-  const app = testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
+  const app = await testApp({ accounts: [{ email: 'ada@example.test' }, { email: 'alan@example.test' }] })
   const startedAt = app.clock.now()
   const add = (id: string, errorCode: string, member: number | null, model: string | null) =>
     aRequestRow(app.db, {
@@ -139,13 +143,13 @@ test('errors with the same cause are one row with its accounts and models, newes
       accountId: member === null ? null : app.members[member]!.id,
       model,
     })
-  add('a', 'server_is_overloaded', 0, 'gpt-5.5')
-  add('b', 'server_is_overloaded', 0, 'gpt-5.5')
-  add('c', 'slow_down', 1, 'gpt-5.5') // another code for the same cause
-  add('d', 'server_is_overloaded', 1, 'gpt-5.4')
-  add('e', 'no_accounts', null, null)
-  add('f', 'something_new', 0, 'gpt-5.5') // unknown codes are causes of their own
-  add('g', 'something_else', 0, 'gpt-5.5')
+  await add('a', 'server_is_overloaded', 0, 'gpt-5.5')
+  await add('b', 'server_is_overloaded', 0, 'gpt-5.5')
+  await add('c', 'slow_down', 1, 'gpt-5.5') // another code for the same cause
+  await add('d', 'server_is_overloaded', 1, 'gpt-5.4')
+  await add('e', 'no_accounts', null, null)
+  await add('f', 'something_new', 0, 'gpt-5.5') // unknown codes are causes of their own
+  await add('g', 'something_else', 0, 'gpt-5.5')
   const { errors } = (await read<Overview>(app, '/dashboard')).figures
   const found = errors.map(({ count, newest, codes, accounts, models }) => [newest.id, count, codes, accounts, models])
   const [ada, alan] = ['ada@example.test', 'alan@example.test']
@@ -162,19 +166,19 @@ test('errors with the same cause are one row with its accounts and models, newes
 
 describe('periods', () => {
   const HOUR = 3_600_000
-  const at = async (app: ReturnType<typeof testApp>, period: string) => {
+  const at = async (app: Awaited<ReturnType<typeof testApp>>, period: string) => {
     const { figures, pool } = await read<Overview>(app, `/dashboard?period=${period}`)
     const lengths = figures.chart?.bars.map(({ from, to }) => Date.parse(to) - Date.parse(from))
     return { figures, pool, barMinutes: [...new Set(lengths)].map((ms) => ms / 60_000), bars: lengths?.length }
   }
-  const anOldRequest = (app: ReturnType<typeof testApp>, days = 60) =>
+  const anOldRequest = (app: Awaited<ReturnType<typeof testApp>>, days = 60) =>
     aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - days * 24 * HOUR })
 
   test('the time axis begins with the first request, in cells of five minutes on the first day', async () => {
-    const app = testApp()
+    const app = await testApp()
     expect((await at(app, '24h')).figures.chart).toBeNull()
     await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     app.bindings.figures.forgetLog()
     for (const period of ['24h', '7d', '30d']) {
       const { figures, pool, barMinutes } = await at(app, period)
@@ -193,9 +197,9 @@ describe('periods', () => {
     ['7d', 56, 180],
     ['30d', 60, 720],
   ])('%s is %d bars of %d minutes', async (period, bars, minutes) => {
-    const app = testApp()
-    anOldRequest(app)
-    aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now(), status: 'cancelled' })
+    const app = await testApp()
+    await anOldRequest(app)
+    await aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now(), status: 'cancelled' })
     const sums = {
       accountId: '',
       keyId: '',
@@ -206,8 +210,9 @@ describe('periods', () => {
       outputTokens: 0,
     }
     const hour = app.clock.now() - (app.clock.now() % HOUR)
-    commit(app.db, (tx) => {
-      tx.insert(requestHours)
+    await commit(app.db, async (tx) => {
+      await tx
+        .insert(requestHours)
         .values({ ...sums, hour, requests: 1, cancelled: 1, costMicros: 0, unpriced: 0 })
         .run()
     })
@@ -218,10 +223,10 @@ describe('periods', () => {
   })
 
   test('tiles count the selected period', async () => {
-    const app = testApp()
-    anOldRequest(app)
+    const app = await testApp()
+    await anOldRequest(app)
     for (const minutes of [1, 30, 90, 23 * 60])
-      aRequestRow(app.db, { id: `m${minutes}`, keyId: null, startedAt: app.clock.now() - minutes * 60_000 })
+      await aRequestRow(app.db, { id: `m${minutes}`, keyId: null, startedAt: app.clock.now() - minutes * 60_000 })
     const requests = async (period: string) => (await at(app, period)).figures.tiles.requests
     expect(await requests('1h')).toMatchObject({ value: 2, before: 1 })
     expect((await requests('1h')).series).toHaveLength(30)
@@ -229,21 +234,21 @@ describe('periods', () => {
   })
 
   test('tiles are compared only if the whole previous period is known', async () => {
-    const app = testApp()
-    anOldRequest(app, 1.5)
-    aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now() })
+    const app = await testApp()
+    await anOldRequest(app, 1.5)
+    await aRequestRow(app.db, { id: 'now', keyId: null, startedAt: app.clock.now() })
     const before = async (period: string) => (await at(app, period)).figures.tiles.requests.before
     expect([await before('1h'), await before('24h'), await before('7d')]).toEqual([0, null, null])
   })
 
   test.each(['99y', '1H', '24h,7d'])('%s is not a valid period', async (period) => {
-    const answer = await testApp().ask(`GET /dashboard?period=${period}`)
+    const answer = await (await testApp()).ask(`GET /dashboard?period=${period}`)
     expect(await problem(answer)).toEqual([422, 'validation_error'])
   })
 })
 
 test('with many accounts, those that need attention, are unavailable or most used come before paused ones', async () => {
-  const app = testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
+  const app = await testApp({ accounts: Array.from({ length: 17 }, () => ({ plan: 'plus' as const })) })
   const at = app.clock.now()
   const ids = app.members.map(({ id }) => id)
   for (const [n, id] of ids.entries()) {
@@ -265,7 +270,7 @@ test('with many accounts, those that need attention, are unavailable or most use
 })
 
 test('requests that all fail are reported first, even with available accounts, until one succeeds', async () => {
-  const app = testApp()
+  const app = await testApp()
   const turn = () => getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
   const now = async () => (await read<Overview>(app, '/dashboard')).now
   for (const { sim } of app.members) sim.always(faults.forbidden())
@@ -320,23 +325,23 @@ describe('what happens next', () => {
 })
 
 test('the first steps show a key and its first response immediately', async () => {
-  const app = testApp()
+  const app = await testApp()
   const steps = async () => (await read<Overview>(app, '/dashboard')).now.checklist
   expect(await steps()).toMatchObject({ hasAccount: true, hasKey: false, hasAnswered: false })
-  const { key } = app.key()
-  app.bindings.keys.reload()
+  const { key } = await app.key()
+  await app.bindings.keys.reload()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: false })
   const headers = { authorization: `Bearer ${key}` }
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody(), headers })
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   expect(await steps()).toMatchObject({ hasKey: true, hasAnswered: true, password: 'open' })
   app.sqlite.run('DELETE FROM requests')
   expect(await steps(), 'what is done stays done when the log is untilEmpty').toMatchObject({ hasAnswered: true })
 })
 
 test('the commands of the first steps name a non-default folder, and mark an address that is a guess', async () => {
-  const app = testApp({ environment: { CODEX_LB_DATA_DIR: '/srv/sluice' } })
-  const admin = people(app).as('admin')
+  const app = await testApp({ environment: { CODEX_LB_DATA_DIR: '/srv/sluice' } })
+  const admin = await people(app).as('admin')
   const page = async (host: string) =>
     (await admin.ask('GET /dashboard', { headers: { accept: 'text/html', host } })).text()
   expect(await page('sluice.example.test')).toContain('data-guess="http://sluice.example.test"')
@@ -346,15 +351,15 @@ test('the commands of the first steps name a non-default folder, and mark an add
 })
 
 test('an account with new tokens is no longer blocked in its strip', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { id, sim } = app.members[0]!
-  aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - 30 * 3_600_000 })
+  await aRequestRow(app.db, { id: 'old', keyId: null, startedAt: app.clock.now() - 30 * 3_600_000 })
   app.bindings.pool.apply(id, { kind: 'auth_failed', at: app.clock.now(), code: 'invalid_grant', evidence: 'x' })
   await app.clock.advance('2h')
   const { sealer, random } = app.bindings
   const actor = { id: 'test', method: null, address: null, at: app.clock.now() }
   const imported = parseAuthJson(sim.authJson(), 'auth.json')
-  commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
+  await commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
   await app.clock.advance('3h')
   const { accounts } = await pool(app)
   expect(accounts[0]?.status).toBe('active')
@@ -362,7 +367,7 @@ test('an account with new tokens is no longer blocked in its strip', async () =>
 })
 
 test('the quota of an account that needs sign-in is not counted as available', async () => {
-  const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+  const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
   const [full, gone] = app.members.map(({ id }) => id)
   const at = app.clock.now()
   const see = (id: string, usedPercent: number) =>
@@ -380,19 +385,19 @@ test('the quota of an account that needs sign-in is not counted as available', a
 })
 
 test('users who cannot see keys do not learn whether there was one or it was deleted', async () => {
-  const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-  const { row, key } = app.key({ name: 'ci' })
+  const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+  const { row, key } = await app.key({ name: 'ci' })
   app.members[0]!.sim.always({ status: 500 })
   const turn = { json: codexBody(), headers: { authorization: `Bearer ${key}` } }
   await app.clock.advance(0)
   const answer = app.ask('POST /backend-api/codex/responses', turn)
   await app.clock.advance('60s')
   await (await answer).text()
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   const cells = async (who: Browser) => {
     const html = await (await who.ask('GET /dashboard', { headers: { accept: 'text/html' } })).text()
     return [...html.matchAll(/class="cell-key">(.*?)<\/td>/g)].map(([, cell]) => cell?.replace(/<[^>]+>/g, ''))
   }
   const { as } = people(app)
-  expect([row.name, await cells(as('operator')), await cells(as('viewer'))]).toEqual(['ci', ['ci'], ['–']])
+  expect([row.name, await cells(await as('operator')), await cells(await as('viewer'))]).toEqual(['ci', ['ci'], ['–']])
 })

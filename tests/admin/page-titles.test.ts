@@ -8,7 +8,7 @@ import { behindProxy } from '../support/proxied.ts'
 const HTML = { headers: { accept: 'text/html,application/xhtml+xml' } }
 
 const strangerOfTheProxy = async (): Promise<Browser> => {
-  const { announced, setProvider } = behindProxy()
+  const { announced, setProvider } = await behindProxy()
   await setProvider({ unknownIdentityRoleId: null })
   return announced('stranger')
 }
@@ -40,6 +40,7 @@ const EXPECTED: Record<string, Page> = {
   '/logs/conversations': { title: 'Conversations' },
   '/logs/conversations/:hash': { title: 'Conversation', id: ({ conversation }) => conversation },
   '/accounts/simulator': { title: 'Routing simulator' },
+  '/accounts/import': { title: 'Import from another tool' },
   '/logs/captures': { title: 'Captures' },
   '/logs/captures/:id': { title: 'Capture: Key laptop', heading: 'Key laptop', id: ({ capture }) => capture },
   '/logs/:id/captured': { title: 'Captured request', id: ({ request }) => request },
@@ -54,6 +55,9 @@ const EXPECTED: Record<string, Page> = {
   '/settings/automations/new': { title: 'Create automation' },
   '/settings/automations/:id': { title: 'Mornings', id: ({ automation }) => automation },
   '/settings/automations/runs/:id': { title: 'Run of Mornings', id: ({ run }) => run },
+  '/settings/alerts': { title: 'Alerts' },
+  '/settings/alerts/new': { title: 'Add channel' },
+  '/settings/alerts/:id': { title: 'Pager', id: ({ channel }) => channel },
   '/settings/sources': { title: 'Model sources' },
   '/settings/sources/new': { title: 'Add source' },
   '/settings/sources/:id': { title: 'Rack', id: ({ source }) => source },
@@ -73,13 +77,13 @@ const EXPECTED: Record<string, Page> = {
   '/confirm': { title: 'Confirm it’s you' },
   '/login': { title: 'Sign in', visitor: ({ stranger }) => stranger },
   '/totp': { title: 'Enter the code', visitor: ({ half }) => half },
-  '/setup': { title: 'Choose a password', visitor: () => people(testApp({ accounts: 0 })).browser() },
+  '/setup': { title: 'Choose a password', visitor: async () => people(await testApp({ accounts: 0 })).browser() },
   '/auth/pending': { title: 'You don’t have access yet', visitor: strangerOfTheProxy },
   '/invite/:token': { title: 'Join Sluice', id: ({ invite }) => invite, visitor: ({ stranger }) => stranger },
 }
 
-function strangerWithKeyPage() {
-  const app = testApp({ accounts: 0, settings: { keyHolderPage: true } })
+async function strangerWithKeyPage() {
+  const app = await testApp({ accounts: 0, settings: { keyHolderPage: true } })
   return people(app).browser()
 }
 
@@ -102,15 +106,15 @@ describe('the page title', () => {
   })
 
   test('masks an account for users who cannot see its name', async () => {
-    const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
-    const page = await people(app).as('viewer').ask(`GET /accounts/${app.members[0]!.id}`, HTML)
+    const app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
+    const page = await (await people(app).as('viewer')).ask(`GET /accounts/${app.members[0]!.id}`, HTML)
     expect(getText(await page.text(), 'title')).toBe('a***@example.test · Sluice')
   })
 
   test('escapes a name', async () => {
-    const app = testApp({ accounts: 0 })
-    const key = app.key({ name: '</title><script>' })
-    const html = await (await people(app).as('admin').ask(`GET /keys/${key.row.id}`, HTML)).text()
+    const app = await testApp({ accounts: 0 })
+    const key = await app.key({ name: '</title><script>' })
+    const html = await (await (await people(app).as('admin')).ask(`GET /keys/${key.row.id}`, HTML)).text()
     expect(html).toContain('<title>&lt;/title&gt;&lt;script&gt; · Sluice</title>')
   })
 
@@ -119,9 +123,7 @@ describe('the page title', () => {
     ['/keys/key_nobody', 404, 'Page not found'],
     ['/logs?limit=x', 422, 'Something is wrong with this request'],
   ])('of the error page at %s', async (path, status, title) => {
-    const response = await people(testApp({ accounts: 0 }))
-      .as('admin')
-      .ask(`GET ${path}`, HTML)
+    const response = await (await people(await testApp({ accounts: 0 })).as('admin')).ask(`GET ${path}`, HTML)
     expect([response.status, getText(await response.text(), 'title')]).toEqual([status, `${title} · Sluice`])
   })
 })

@@ -6,7 +6,7 @@ const MAX_HTML = 40 * 1024
 const MAX_FIRST = 60 * 1024
 
 /** Long texts that are read, not used: compressed they keep to these limits. The API reference grows with the routes. */
-const TEXTS: Readonly<Record<string, number>> = { '/docs/api': 56 * 1024, '/docs/:guide': MAX_HTML }
+const TEXTS: Readonly<Record<string, number>> = { '/docs/api': 60 * 1024, '/docs/:guide': MAX_HTML }
 
 const rows: [path: string, bytes: number, gzipped: number][] = []
 

@@ -35,7 +35,7 @@ test.each([
   ['member', ['carla', 'ada', 'laptop', 'accounts', 'parallel streams', 'add account']],
 ])('a %s finds nothing that they cannot open', async (role, words) => {
   const { as } = await sharedHouse()
-  const who = as(role)
+  const who = await as(role)
   for (const q of words) expect([q, await hrefs(who, q)]).toEqual([q, []])
 })
 

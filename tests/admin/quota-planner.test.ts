@@ -47,7 +47,7 @@ const plan = (app: TestApp, ...ids: string[]) =>
 
 describe('settings', () => {
   test('are read and changed under the names of codex-lb, through the settings of Sluice', async () => {
-    const app = testApp()
+    const app = await testApp()
     expect(await jsonOf<object>(app.ask(`GET ${PLANNER}/settings`))).toEqual(DEFAULTS)
     const change = {
       mode: 'act',
@@ -59,12 +59,12 @@ describe('settings', () => {
     const changed = await app.ask(`PUT ${PLANNER}/settings`, { json: change })
     expect(await jsonOf<object>(changed)).toEqual({ ...DEFAULTS, ...change, workingDays: [0, 6] })
     expect(app.bindings.settings.current()).toMatchObject({ plannerMode: 'act', plannerWorkingDays: 'mon sun' })
-    const events = app.db.select({ action: auditLogs.event }).from(auditLogs).all()
+    const events = await app.db.select({ action: auditLogs.event }).from(auditLogs).all()
     expect(events.filter(({ action }) => action === 'settings_updated')).toHaveLength(1)
   })
 
   test('unknown fields, as codex-lb has them, are rejected by name', async () => {
-    const app = testApp()
+    const app = await testApp()
     const json = { mode: 'act', prewarmLeadMinutes: 300, dryRun: true }
     const response = await app.ask(`PUT ${PLANNER}/settings`, { json })
     expect(response.status).toBe(422)
@@ -82,7 +82,7 @@ describe('settings', () => {
     ['maxStartsPerDay', { maxStartsPerDay: 0 }],
     ['minGainPercent', { minGainPercent: 2.5 }],
   ])('%s is checked', async (param, json) => {
-    const response = await testApp().ask(`PUT ${PLANNER}/settings`, { json })
+    const response = await (await testApp()).ask(`PUT ${PLANNER}/settings`, { json })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { code: 'invalid_quota_planner', param } })
   })
@@ -90,8 +90,8 @@ describe('settings', () => {
 
 describe('the forecast', () => {
   test('has a slot for each quarter of an hour, and what the windows can serve', async () => {
-    const app = testApp()
-    logWorkdays(app, { days: 28, units: 40 })
+    const app = await testApp()
+    await logWorkdays(app, { days: 28, units: 40 })
     const forecast = await jsonOf<Forecast>(app.ask(`GET ${PLANNER}/forecast?horizonHours=24`))
     expect(forecast).toMatchObject({ horizonHours: 24, slotSeconds: 900, sufficient: true })
     expect(forecast.slots).toHaveLength(96)
@@ -110,13 +110,13 @@ describe('the forecast', () => {
   })
 
   test('says when there are not yet 14 days of data', async () => {
-    const app = testApp()
-    logWorkdays(app, { days: 10, units: 5 })
+    const app = await testApp()
+    await logWorkdays(app, { days: 10, units: 5 })
     expect(await jsonOf<Forecast>(app.ask(`GET ${PLANNER}/forecast`))).toMatchObject({
       sufficient: false,
       horizonHours: 36,
     })
-    expect(await jsonOf<Forecast>(testApp({ accounts: 0 }).ask(`GET ${PLANNER}/forecast`))).toMatchObject({
+    expect(await jsonOf<Forecast>((await testApp({ accounts: 0 })).ask(`GET ${PLANNER}/forecast`))).toMatchObject({
       sufficient: false,
       totalDemandUnits: 0,
       peakSlotStart: null,
@@ -124,14 +124,14 @@ describe('the forecast', () => {
   })
 
   test.each(['0', '169', 'x'])('rejects a horizon of %s hours', async (hours) => {
-    expect((await testApp().ask(`GET ${PLANNER}/forecast?horizonHours=${hours}`)).status).toBe(422)
+    expect((await (await testApp()).ask(`GET ${PLANNER}/forecast?horizonHours=${hours}`)).status).toBe(422)
   })
 })
 
 describe('decisions', () => {
   test('are listed, latest first, and canceled once', async () => {
-    const app = testApp()
-    plan(app, 'plan_a', 'plan_b')
+    const app = await testApp()
+    await plan(app, 'plan_a', 'plan_b')
     const list = await jsonOf<Record<string, unknown>[]>(app.ask(`GET ${PLANNER}/decisions?limit=1`))
     expect(list).toEqual([
       {
@@ -167,8 +167,8 @@ describe('decisions', () => {
   })
 
   test('a start whose time has come cannot be canceled, because it may be running', async () => {
-    const app = testApp()
-    plan(app, 'plan_a', 'plan_b')
+    const app = await testApp()
+    await plan(app, 'plan_a', 'plan_b')
     await app.clock.advance(HOUR)
     const late = await app.ask(`POST ${PLANNER}/decisions/plan_a/cancel`)
     expect([late.status, await jsonOf<unknown>(late)]).toMatchObject([
@@ -180,7 +180,7 @@ describe('decisions', () => {
   })
 
   test('an unknown or ended start cannot be canceled', async () => {
-    const app = testApp()
+    const app = await testApp()
     const missing = await app.ask(`POST ${PLANNER}/decisions/plan_x/cancel`)
     expect([missing.status, await jsonOf<unknown>(missing)]).toMatchObject([
       400,
@@ -197,8 +197,8 @@ describe('decisions', () => {
   })
 
   test('stay when their account is deleted', async () => {
-    const app = testApp()
-    plan(app, 'plan_a')
+    const app = await testApp()
+    await plan(app, 'plan_a')
     await app.ask(`DELETE /api/accounts/${app.members[0]!.id}`)
     expect(await jsonOf<object[]>(app.ask(`GET ${PLANNER}/decisions`))).toMatchObject([
       { id: 'plan_a', accountId: null },
@@ -222,21 +222,21 @@ describe('a start now', () => {
     })
 
   test('sends one tiny request', async () => {
-    const app = testApp()
+    const app = await testApp()
     see(app, 0)
     const accountId = app.members[0]!.id
     expect(await warm(app, { accountId, model: 'gpt-5.5' })).toMatchObject({ status: 'executed' })
-    expect(app.rows()).toMatchObject([{ kind: 'warmup', accountId, model: 'gpt-5.5', status: 'ok' }])
+    expect(await app.rows()).toMatchObject([{ kind: 'warmup', accountId, model: 'gpt-5.5', status: 'ok' }])
     see(app, 0)
     expect(await warm(app, { accountId })).toMatchObject({
       status: 'skipped',
       reason: 'The window was started a moment ago.',
     })
-    expect(app.rows()).toHaveLength(1)
+    expect(await app.rows()).toHaveLength(1)
   })
 
   test('is skipped when the window has started or is unknown, and 404 for an unknown account', async () => {
-    const app = testApp()
+    const app = await testApp()
     const accountId = app.members[0]!.id
     expect(await warm(app, { accountId })).toMatchObject({
       status: 'skipped',
@@ -247,7 +247,7 @@ describe('a start now', () => {
       status: 'skipped',
       reason: 'The five-hour window of this account has already started.',
     })
-    expect(app.rows()).toEqual([])
+    expect(await app.rows()).toEqual([])
     const unknown = await app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId: 'acc_none' } })
     expect(unknown.status).toBe(404)
     const extra = await app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId, forceProbe: true } })
@@ -258,11 +258,11 @@ describe('a start now', () => {
 
 describe('permissions for the planner', () => {
   test('operators can change it, viewers only read it', async () => {
-    const app = testApp()
-    plan(app, 'plan_a')
+    const app = await testApp()
+    await plan(app, 'plan_a')
     const { as } = people(app)
-    const viewer = as('viewer')
-    const operator = as('operator')
+    const viewer = await as('viewer')
+    const operator = await as('operator')
     for (const path of ['settings', 'forecast', 'decisions'])
       expect((await viewer.ask(`GET ${PLANNER}/${path}`)).status).toBe(200)
     for (const who of [viewer, operator]) {
@@ -275,7 +275,7 @@ describe('permissions for the planner', () => {
   })
 
   test('viewers and guests cannot read ChatGPT’s error messages', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { id: accountId } = app.members[0]!
     const windows = { fiveHour: { usedPercent: 0, windowMinutes: 300, resetAt: app.clock.now() + HOUR }, weekly: null }
     app.bindings.pool.observe(accountId, {
@@ -284,31 +284,31 @@ describe('permissions for the planner', () => {
     })
     app.members[0]!.sim.always({ on: 'responses', ...faults.invalidValue() })
     await advanceClockDuring(app, app.ask(`POST ${PLANNER}/warm-now`, { json: { accountId, model: 'gpt-5.5' } }))
-    const viewer = people(app).as('viewer')
+    const viewer = await people(app).as('viewer')
     const list = await (await viewer.ask(`GET ${PLANNER}/decisions`)).text()
     expect(list).toContain('"status":"skipped"')
     expect(list).toContain('invalid_value')
     expect(list).not.toContain('Invalid value: bad')
-    app.change({ plannerMode: 'advise' })
+    await app.change({ plannerMode: 'advise' })
     const page = await (await viewer.ask('GET /reports', { headers: { accept: 'text/html' } })).text()
     expect(page).toContain('invalid_value')
     expect(page).not.toContain('Invalid value: bad')
   })
 
   test('the card shows the plan, and a button only to operators', async () => {
-    const app = testApp({ settings: { plannerMode: 'advise' } })
-    logWorkdays(app, { days: 20, units: 5 })
-    plan(app, 'plan_a')
+    const app = await testApp({ settings: { plannerMode: 'advise' } })
+    await logWorkdays(app, { days: 20, units: 5 })
+    await plan(app, 'plan_a')
     const { as } = people(app)
     const page = async (role: 'viewer' | 'operator') =>
-      (await as(role).ask('GET /reports', { headers: { accept: 'text/html' } })).text()
+      (await (await as(role)).ask('GET /reports', { headers: { accept: 'text/html' } })).text()
     const [seen, edited] = [await page('viewer'), await page('operator')]
     expect(seen).toContain('+12 % served between 05:00 and 08:00')
     expect(seen).toContain('These starts are only advice.')
     expect(seen).not.toContain('/plan_a/cancel')
     expect(edited).toContain('/plan_a/cancel')
     expect(edited).toContain('/settings/routing#planner')
-    app.change({ plannerMode: 'off' })
+    await app.change({ plannerMode: 'off' })
     expect(await page('viewer')).not.toContain('Quota planner')
   })
 })

@@ -20,12 +20,12 @@ const getText = async ({ ask }: Asker, path: string) =>
 const reject = async (app: TestApp, times: number, { key = SECRET as string | null, peer = '192.168.1.20' } = {}) => {
   const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` }
   for (let n = 0; n < times; n++) await app.ask('GET /v1/models', { headers, peer })
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
 }
 
 describe('the list of rejected clients', () => {
   test('is newest first, in pages, and filtered by reason, time and text', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await reject(app, 3)
     await app.clock.advance(5 * MINUTE_MS)
     const since = new Date(app.clock.now()).toISOString()
@@ -54,32 +54,32 @@ describe('the list of rejected clients', () => {
   })
 
   test('shows addresses, keys and user agents to users who can see them in the log', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await reject(app, 1)
-    const { row } = app.key({ name: 'ci-runner' })
+    const { row } = await app.key({ name: 'ci-runner' })
     await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
     const { as } = people(app)
     for (const [role, sees] of [
       ['admin', true],
       ['viewer', false],
     ] as const) {
-      const text = JSON.stringify(await read(as(role), '/api/rejected-clients'))
+      const text = JSON.stringify(await read(await as(role), '/api/rejected-clients'))
       expect([role, text.includes('192.168.1.20'), text.includes('sk-clb-t')]).toEqual([role, sees, sees])
-      const page = await getText(as(role), '/logs?status=rejected')
+      const page = await getText(await as(role), '/logs?status=rejected')
       expect([role, page.includes('192.168.1.20'), page.includes('unknown key')]).toEqual([role, sees, true])
     }
-    expect(await problem(await as('viewer').ask(`GET /api/rejected-clients?apiKeyId=${row.id}`))).toEqual([
+    expect(await problem(await (await as('viewer')).ask(`GET /api/rejected-clients?apiKeyId=${row.id}`))).toEqual([
       403,
       'permission_required',
     ])
-    expect(await read(as('viewer'), '/api/rejected-clients?search=192.168')).toMatchObject({ items: [] })
+    expect(await read(await as('viewer'), '/api/rejected-clients?search=192.168')).toMatchObject({ items: [] })
   })
 })
 
 describe('the log page', () => {
   test('shows them with the filter "Rejected", and requests without it', async () => {
-    const app = testApp(KEY_AUTH)
-    const { key } = app.key({ name: 'laptop' })
+    const app = await testApp(KEY_AUTH)
+    const { key } = await app.key({ name: 'laptop' })
     await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
     await reject(app, 12)
     const rejected = await read<Logs>(app, '/logs?status=rejected')
@@ -99,7 +99,7 @@ describe('the log page', () => {
   })
 
   test('links to older ones', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     for (let n = 0; n < 3; n++) await reject(app, 1, { peer: `192.168.1.${n}` })
     const { rejected, links } = await read<Logs>(app, '/logs?status=rejected&limit=2')
     expect(rejected).toHaveLength(2)
@@ -114,7 +114,7 @@ describe('the overview', () => {
     [10, []],
     [42, ['42 requests with an unknown key from 192.168.1.20 in the last hour']],
   ])('after %p in the last hour', async (times, expected) => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await reject(app, times)
     expect((await texts(app)).filter((text) => text.includes('last hour'))).toEqual(expected)
     await app.clock.advance(62 * MINUTE_MS)
@@ -123,13 +123,13 @@ describe('the overview', () => {
   })
 
   test('shows the most frequent of several kinds, and no address to a viewer', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await reject(app, 8, { key: null, peer: '203.0.113.9' })
     await reject(app, 4)
     const { as } = people(app)
     const rest = 'in the last hour, and 4 other rejected requests'
-    expect(await texts(as('admin'))).toContain(`8 requests without a key from 203.0.113.9 ${rest}`)
-    expect(await texts(as('viewer'))).toContain(`8 requests without a key ${rest}`)
+    expect(await texts(await as('admin'))).toContain(`8 requests without a key from 203.0.113.9 ${rest}`)
+    expect(await texts(await as('viewer'))).toContain(`8 requests without a key ${rest}`)
   })
 })
 
@@ -137,34 +137,34 @@ describe('requests without a key from the key test', () => {
   const PROBE = { 'x-sluice-probe': '1' }
 
   test.each(['/v1/models', '/backend-api/codex/models'])('are not logged: %s', async (path) => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     const probe = await app.ask(`GET ${path}`, { headers: PROBE, peer: '192.168.1.20' })
     expect(probe.status).toBe(401)
     expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [] })
     await app.ask(`GET ${path}`, { peer: '192.168.1.20' })
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [{ reason: 'missing_key', count: 1 }] })
   })
 
   test('are not logged while other machines need a key', async () => {
-    const app = testApp()
+    const app = await testApp()
     const probe = await app.ask('GET /v1/models', { headers: PROBE, peer: '192.168.1.20' })
     expect(probe.status).toBe(401)
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [] })
   })
 
   test('do not hide a wrong key that comes with the same header', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     const headers = { ...PROBE, authorization: `Bearer ${SECRET}` }
     await app.ask('GET /v1/models', { headers, peer: '192.168.1.20' })
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     expect(await read(app, '/api/rejected-clients')).toMatchObject({ items: [{ reason: 'unknown_key' }] })
   })
 })
 
 test('metrics count them by reason, and have every reason from the start', async () => {
-  const app = testApp(KEY_AUTH)
+  const app = await testApp(KEY_AUTH)
   await reject(app, 3)
   await reject(app, 1, { key: null })
   const lines = (await (await app.ask('GET /metrics')).text())

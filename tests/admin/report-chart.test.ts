@@ -10,22 +10,23 @@ import { type Browser, people, problem } from '../support/people.ts'
 
 let app: TestApp
 
-beforeEach(() => {
-  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+beforeEach(async () => {
+  app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
 })
 
 const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {}) =>
-  commit(app.db, (tx) => {
+  commit(app.db, async (tx) => {
     const ids = { accountId: 'acc_a', keyId: 'key_a', model: 'gpt-5.5' }
     const counts = { requests: 1, errors: 0, cancelled: 0, unpriced: 0 }
     const use = { inputTokens: 100, cachedInputTokens: 50, outputTokens: 10, costMicros: 1_000_000 }
-    tx.insert(requestHours)
+    await tx
+      .insert(requestHours)
       .values({ hour: Date.parse(hour), ...ids, ...counts, ...use, ...sums })
       .run()
   })
 
 const addUp = (before: string) =>
-  commit(app.db, (tx) => void addUpHours(tx, { before: Date.parse(before), rows: 100_000 }))
+  commit(app.db, async (tx) => void (await addUpHours(tx, { before: Date.parse(before), rows: 100_000 })))
 
 const view = async (query: string, who: Pick<Browser, 'ask'> = app): Promise<ReportView> =>
   (await (await who.ask(`GET /reports?${query}`)).json()) as ReportView // as: the route's own value
@@ -36,12 +37,12 @@ const html = async (query: string, cookie = '') =>
 const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
 
 describe('stacks', () => {
-  beforeEach(() => {
-    add('2026-03-27T23:00Z')
-    add('2026-03-28T10:00Z', { requests: 2 })
-    add('2026-03-28T10:00Z', { model: 'gpt-5.4', client: 'codex_exec', requests: 4, costMicros: 9_000_000 })
-    add('2026-03-29T10:00Z', { accountId: 'acc_b', requests: 8 })
-    add('2026-03-30T21:00Z', { keyId: '', model: '', accountId: '', requests: 16, costMicros: 0 })
+  beforeEach(async () => {
+    await add('2026-03-27T23:00Z')
+    await add('2026-03-28T10:00Z', { requests: 2 })
+    await add('2026-03-28T10:00Z', { model: 'gpt-5.4', client: 'codex_exec', requests: 4, costMicros: 9_000_000 })
+    await add('2026-03-29T10:00Z', { accountId: 'acc_b', requests: 8 })
+    await add('2026-03-30T21:00Z', { keyId: '', model: '', accountId: '', requests: 16, costMicros: 0 })
   })
 
   const layers = async (query: string) => {
@@ -83,14 +84,14 @@ describe('stacks', () => {
     ['none', []],
   ])('by %s are the same from hourly and from daily totals', async (stack, expected) => {
     expect(await layers(`stack=${stack}`)).toEqual(expected)
-    addUp('2026-03-30T00:00Z')
+    await addUp('2026-03-30T00:00Z')
     expect(await layers(`stack=${stack}`)).toEqual(expected)
-    addUp('2026-04-01T00:00Z')
+    await addUp('2026-04-01T00:00Z')
     expect(await layers(`stack=${stack}`)).toEqual(expected)
   })
 
   test('use the days of the time zone', async () => {
-    addUp('2026-04-01T00:00Z')
+    await addUp('2026-04-01T00:00Z')
     expect(await layers('stack=model&timezone=Europe/Berlin')).toEqual([
       [null, [0, 0, 16]],
       ['gpt-5.5', [3, 8, 0]],
@@ -99,7 +100,7 @@ describe('stacks', () => {
   })
 
   test('follow the filters', async () => {
-    addUp('2026-04-01T00:00Z')
+    await addUp('2026-04-01T00:00Z')
     expect(await layers('stack=model&account_id=acc_a')).toEqual([
       ['gpt-5.4', [4, 0, 0]],
       ['gpt-5.5', [2, 0, 0]],
@@ -112,7 +113,7 @@ describe('stacks', () => {
   })
 
   test('by key is neither offered nor shown to users who cannot see keys', async () => {
-    const viewer = people(app).as('viewer')
+    const viewer = await people(app).as('viewer')
     expect((await view(`${MARCH}&stack=key`, viewer)).chart.layers).toEqual([])
     const page = await viewer.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })
     expect(await page.text()).not.toContain('stack=key')
@@ -152,9 +153,9 @@ describe('bars', () => {
   })
 
   test('each day has the same day of the previous period', async () => {
-    add('2026-03-25T10:00Z', { requests: 3 })
-    add('2026-03-27T23:00Z', { requests: 5 })
-    add('2026-03-28T00:00Z', { requests: 7 })
+    await add('2026-03-25T10:00Z', { requests: 3 })
+    await add('2026-03-27T23:00Z', { requests: 5 })
+    await add('2026-03-28T00:00Z', { requests: 7 })
     const { chart } = await view(MARCH)
     expect(chart.bars.map(({ sums, previous }) => [sums.requests, previous.requests])).toEqual([
       [7, 3],
@@ -170,16 +171,16 @@ describe('measures', () => {
   test('the first token is a median of the log, filtered like the rest', async () => {
     const startedAt = Date.parse('2026-03-29T10:00Z')
     for (const [n, firstEventMs] of [100, 200, 900].entries())
-      aRequestRow(app.db, { id: `a${n}`, keyId: null, startedAt: startedAt + n, firstEventMs, model: 'gpt-5.5' })
-    aRequestRow(app.db, { id: 'b', keyId: null, startedAt, firstEventMs: 5000, model: 'gpt-5.4' })
-    aRequestRow(app.db, {
+      await aRequestRow(app.db, { id: `a${n}`, keyId: null, startedAt: startedAt + n, firstEventMs, model: 'gpt-5.5' })
+    await aRequestRow(app.db, { id: 'b', keyId: null, startedAt, firstEventMs: 5000, model: 'gpt-5.4' })
+    await aRequestRow(app.db, {
       id: 'c',
       keyId: null,
       startedAt: startedAt - 3 * 86_400_000,
       firstEventMs: 40,
       model: 'gpt-5.5',
     })
-    aRequestRow(app.db, { id: 'd', keyId: null, startedAt, firstEventMs: 1, model: 'gpt-5.5', kind: 'warmup' })
+    await aRequestRow(app.db, { id: 'd', keyId: null, startedAt, firstEventMs: 1, model: 'gpt-5.5', kind: 'warmup' })
     const firstTokens = async (query: string) =>
       (await view(`${MARCH}&measure=latency&${query}`)).chart.bars.map(({ firstToken }) => firstToken)
     expect(await firstTokens('model=gpt-5.5')).toEqual([null, { p50: 200, p95: 900, previousP50: 40 }, null])
@@ -188,7 +189,7 @@ describe('measures', () => {
   })
 
   test('the share of cached input is a gap if there was no input', async () => {
-    add('2026-03-28T10:00Z')
+    await add('2026-03-28T10:00Z')
     const page = await html(`${MARCH}&measure=cache`)
     expect(page).toMatch(/Mar 28<\/a><\/th><td>50 %<\/td><td>–<\/td>/)
     expect(page).toMatch(/Mar 29<\/a><\/th><td>–<\/td>/)
@@ -198,28 +199,28 @@ describe('measures', () => {
 describe('this month', () => {
   test('is what was spent since its first day, and the projection for the month', async () => {
     await app.clock.advance('48h')
-    add('2025-12-31T23:00Z', { costMicros: 50_000_000 })
-    add('2026-01-01T10:00Z', { costMicros: 4_000_000 })
+    await add('2025-12-31T23:00Z', { costMicros: 50_000_000 })
+    await add('2026-01-01T10:00Z', { costMicros: 4_000_000 })
     const { spentUsd, paceUsd } = (await view('')).chart.month
     expect([spentUsd, paceUsd]).toEqual([4, expect.closeTo((4 / 2) * 31, 5)])
     expect(await html('')).toContain('on pace for $62.00')
   })
 
   test('has no projection on its first day', async () => {
-    add('2026-01-01T00:00Z')
+    await add('2026-01-01T00:00Z')
     expect((await view('')).chart.month).toEqual({ spentUsd: 1, paceUsd: null })
   })
 
   test('begins at midnight in the time zone', async () => {
     await app.clock.advance('48h')
-    add('2025-12-31T23:00Z', { costMicros: 2_000_000 })
+    await add('2025-12-31T23:00Z', { costMicros: 2_000_000 })
     expect((await view('timezone=Europe/Berlin')).chart.month.spentUsd).toBe(2)
     expect((await view('timezone=America/New_York')).chart.month.spentUsd).toBe(0)
   })
 })
 
 test('each row of a table filters the report by it, and keeps the other parameters', async () => {
-  add('2026-03-28T10:00Z', { model: 'gpt 5&6' })
+  await add('2026-03-28T10:00Z', { model: 'gpt 5&6' })
   const page = await html(`${MARCH}&stack=account&model=`)
   for (const filter of ['model=gpt+5%266', 'account_id=acc_a', 'api_key_id=key_a'])
     expect(page).toContain(
@@ -228,8 +229,8 @@ test('each row of a table filters the report by it, and keeps the other paramete
 })
 
 test('requests without a known client, key, model or account have a row that is a filter', async () => {
-  add('2026-03-28T10:00Z', { requests: 2 })
-  add('2026-03-28T11:00Z', { requests: 5, accountId: '', keyId: '', model: '', client: 'codex_exec' })
+  await add('2026-03-28T10:00Z', { requests: 2 })
+  await add('2026-03-28T11:00Z', { requests: 5, accountId: '', keyId: '', model: '', client: 'codex_exec' })
   const page = await html(MARCH)
   for (const [filter, requests] of [
     ['model', 5],
@@ -244,7 +245,7 @@ test('requests without a known client, key, model or account have a row that is 
 })
 
 test('the log has no filter for these, so their bars are not links', async () => {
-  add('2026-03-28T10:00Z')
+  await add('2026-03-28T10:00Z')
   const links = async (query: string) => (await html(`${MARCH}&${query}`)).match(/href="\/logs\?since/g)?.length ?? 0
   expect(await links('client=%28none%29')).toBe(0)
   expect(await links('client=other+clients')).toBe(0)
@@ -252,15 +253,16 @@ test('the log has no filter for these, so their bars are not links', async () =>
 })
 
 test('a layer in the legend filters the report by it', async () => {
-  add('2026-03-28T10:00Z', { client: 'codex_exec' })
-  add('2026-03-28T10:00Z', { client: 'OpenAI/JS'.slice(0, 6) })
+  await add('2026-03-28T10:00Z', { client: 'codex_exec' })
+  await add('2026-03-28T10:00Z', { client: 'OpenAI/JS'.slice(0, 6) })
   const page = await html(`${MARCH}&stack=client`)
   for (const client of ['codex_exec', 'OpenAI'])
     expect(page).toMatch(new RegExp(`chart-key chart-\\d"><a href="/reports\\?[^"]*stack=client&amp;client=${client}"`))
 })
 
 test('a report names fifty clients, and adds up the others', async () => {
-  for (let n = 0; n < 60; n++) add('2026-03-28T10:00Z', { client: `client_${n}`, costMicros: 1000 - n, requests: 2 })
+  for (let n = 0; n < 60; n++)
+    await add('2026-03-28T10:00Z', { client: `client_${n}`, costMicros: 1000 - n, requests: 2 })
   const { byClient, chart, summary } = await view(`${MARCH}&stack=client&measure=requests`)
   expect(byClient).toHaveLength(51)
   expect(byClient.at(-1)).toMatchObject({ id: 'other clients', requests: 20 })

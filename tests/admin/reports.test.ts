@@ -10,17 +10,17 @@ let app: TestApp
 let accountId: string
 let keyId: string
 
-beforeEach(() => {
-  app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+beforeEach(async () => {
+  app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
   accountId = app.members[0]?.id ?? ''
-  keyId = app.key({ name: '=Laptop, "big"' }).row.id
+  keyId = (await app.key({ name: '=Laptop, "big"' })).row.id
 })
 
 const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {}) =>
   commit(
     app.db,
-    (tx) =>
-      void tx
+    async (tx) =>
+      void (await tx
         .insert(requestHours)
         .values({
           hour: Date.parse(hour),
@@ -37,7 +37,7 @@ const add = (hour: string, sums: Partial<typeof requestHours.$inferInsert> = {})
           unpriced: 0,
           ...sums,
         })
-        .run(),
+        .run()),
   )
 
 const report = async (query: string): Promise<Report> =>
@@ -46,11 +46,11 @@ const MARCH = 'start_date=2026-03-28&end_date=2026-03-30'
 
 describe('days', () => {
   test('are those of the time zone, also when the clocks change', async () => {
-    add('2026-03-27T23:00Z') // midnight in Berlin
-    add('2026-03-28T23:00Z', { requests: 2 }) // the next midnight
-    add('2026-03-29T21:00Z', { requests: 4 }) // 23:00, clocks went forward
-    add('2026-03-29T22:00Z', { requests: 8 }) // midnight in summer time
-    add('2026-03-30T22:00Z', { requests: 16 }) // the day after the report
+    await add('2026-03-27T23:00Z') // midnight in Berlin
+    await add('2026-03-28T23:00Z', { requests: 2 }) // the next midnight
+    await add('2026-03-29T21:00Z', { requests: 4 }) // 23:00, clocks went forward
+    await add('2026-03-29T22:00Z', { requests: 8 }) // midnight in summer time
+    await add('2026-03-30T22:00Z', { requests: 16 }) // the day after the report
     const berlin = await report(`${MARCH}&timezone=Europe/Berlin`)
     expect(berlin.daily.map(({ date, requests }) => [date, requests])).toEqual([
       ['2026-03-28', 1],
@@ -96,8 +96,8 @@ describe('days', () => {
 })
 
 test('shares add up to 100 %, name what still exists, and include requests without a key or account', async () => {
-  add('2026-03-28T10:00Z')
-  add('2026-03-28T10:00Z', {
+  await add('2026-03-28T10:00Z')
+  await add('2026-03-28T10:00Z', {
     model: '',
     keyId: 'key_gone',
     accountId: '',
@@ -122,29 +122,29 @@ test('shares add up to 100 %, name what still exists, and include requests witho
 })
 
 test('the previous period is compared if it had usage', async () => {
-  add('2026-03-28T10:00Z')
+  await add('2026-03-28T10:00Z')
   expect((await report(MARCH)).comparison.canCompare).toBe(false)
-  add('2026-03-25T00:00Z', { requests: 5 })
-  add('2026-03-24T23:00Z', { requests: 50 })
+  await add('2026-03-25T00:00Z', { requests: 5 })
+  await add('2026-03-24T23:00Z', { requests: 50 })
   expect((await report(MARCH)).comparison).toMatchObject({ canCompare: true, previous: { requests: 5 } })
 })
 
 test.each(['', '&model=gpt-5.5'])('days before a clock change are complete, too%s', async (filter) => {
   const getPrevious = async (day: string) =>
     (await report(`start_date=${day}&end_date=${day}&timezone=Europe/Berlin${filter}`)).comparison.previous.requests
-  add('2026-03-27T22:00Z', { requests: 100 })
-  add('2026-03-27T23:00Z', { requests: 7 }) // midnight in Berlin, before a day of 24 hours and one of 23
+  await add('2026-03-27T22:00Z', { requests: 100 })
+  await add('2026-03-27T23:00Z', { requests: 7 }) // midnight in Berlin, before a day of 24 hours and one of 23
   expect(await getPrevious('2026-03-29')).toBe(7)
-  add('2026-10-23T21:00Z', { requests: 100 })
-  add('2026-10-23T22:00Z', { requests: 7 }) // the same before one of 25
+  await add('2026-10-23T21:00Z', { requests: 100 })
+  await add('2026-10-23T22:00Z', { requests: 7 }) // the same before one of 25
   expect(await getPrevious('2026-10-25')).toBe(7)
 })
 
 test('each filter applies to everything, and empty ones do not', async () => {
-  add('2026-03-28T10:00Z')
-  add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 2 })
-  add('2026-03-28T10:00Z', { accountId: 'acc_b', requests: 4 })
-  add('2026-03-28T10:00Z', { keyId: 'key_b', requests: 8 })
+  await add('2026-03-28T10:00Z')
+  await add('2026-03-28T10:00Z', { model: 'gpt-5.4', requests: 2 })
+  await add('2026-03-28T10:00Z', { accountId: 'acc_b', requests: 4 })
+  await add('2026-03-28T10:00Z', { keyId: 'key_b', requests: 8 })
   for (const [query, requests] of [
     ['model=gpt-5.4', 2],
     ['account_id=acc_b', 4],
@@ -167,8 +167,8 @@ describe('files', () => {
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
     expect(response.headers.get('content-disposition')).toMatch(/^attachment; filename="sluice-report-[\d-]{10}\.csv"$/)
     expect((await response.text()).split('\r\n')).toEqual([
-      'date,model,account,key,requests,errors,cancelled,input_tokens,cached_input_tokens,output_tokens,cost_usd,unpriced_requests',
-      `2026-03-28,gpt-5.5,ada@example.test,"'=Laptop, ""big""",1,0,0,100,50,10,1.000000,0`,
+      'date,model,account,key,requests,errors,cancelled,input_tokens,cached_input_tokens,output_tokens,cost_usd,unpriced_requests,moves,avoidable_moves,moved_input_tokens',
+      `2026-03-28,gpt-5.5,ada@example.test,"'=Laptop, ""big""",1,0,0,100,50,10,1.000000,0,0,0,0`,
       '',
     ])
   })
@@ -204,9 +204,9 @@ describe('files', () => {
     const lines = async (who: { ask: typeof app.ask }) =>
       (await (await who.ask(`GET /api/reports?${MARCH}&format=csv`)).text()).trimEnd().split('\r\n').length
     app.sqlite.run(`INSERT INTO request_hours SELECT hour, account_id, 'key_other', model, client, source_id, requests, errors, cancelled,
-      input_tokens, cached_input_tokens, output_tokens, cost_micros, unpriced FROM request_hours`)
+      input_tokens, cached_input_tokens, output_tokens, cost_micros, unpriced, moves, avoidable_moves, moved_tokens FROM request_hours`)
     expect(await lines(app)).toBe(3)
-    expect(await lines(people(app).as('viewer'))).toBe(2)
+    expect(await lines(await people(app).as('viewer'))).toBe(2)
   })
 
   test('JSON is the same report', async () => {
@@ -222,7 +222,7 @@ describe('files', () => {
   })
 
   test('neither page nor files show account or key names to a viewer', async () => {
-    const viewer = people(app).as('viewer')
+    const viewer = await people(app).as('viewer')
     for (const path of [`/api/reports?${MARCH}&format=csv`, `/api/reports?${MARCH}`, `/reports?${MARCH}`]) {
       const text = await (await viewer.ask(`GET ${path}`)).text()
       expect(text).toContain('gpt-5.5')
@@ -240,7 +240,7 @@ test('days in the wrong order are explained', async () => {
 })
 
 test('the page has the same data as the JSON', async () => {
-  add('2026-03-28T10:00Z')
+  await add('2026-03-28T10:00Z')
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
   expect(html).toMatch(/since=2026-03-28T00:00:00Z[^>]*>Mar 28<\/a><\/th><td>\$1.00<\/td>/)
   expect(html).toContain('<th>2026-03-28</th><td>$1.00</td><td>1</td>')
@@ -253,7 +253,7 @@ test('the page has the same data as the JSON', async () => {
 })
 
 test('usage without a known price is a dash on the page, not zero', async () => {
-  add('2026-03-28T10:00Z', { costMicros: 0, unpriced: 1, model: 'mystery' })
+  await add('2026-03-28T10:00Z', { costMicros: 0, unpriced: 1, model: 'mystery' })
   const html = await (await app.ask(`GET /reports?${MARCH}`, { headers: { accept: 'text/html' } })).text()
   for (const words of ['<dt>Cost</dt><dd class="report-value">–</dd>', '<th>2026-03-28</th><td>–</td><td>1</td>'])
     expect(html).toContain(words)

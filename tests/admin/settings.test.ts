@@ -1,7 +1,7 @@
 /** `/api/settings` over the JSON API, and its audit entries. */
 import { expect, test } from 'bun:test'
 import { auditLogs } from '../../db/schema/system.ts'
-import { changeSettings, getSettings, putSettings } from '../../src/admin/settings.ts'
+import { changeSettings, getSettings, putSettings } from '../../src/admin/settings/settings.ts'
 import { demand, type Principal, requireWrite } from '../../src/auth/principal.ts'
 import { PRESETS } from '../../src/model/users/permissions.ts'
 import { DEFAULTS } from '../../src/settings/schema.ts'
@@ -15,7 +15,7 @@ const open = () =>
     app.patch('/api/settings', ...changeSettings)
   })
 
-type App = ReturnType<typeof open>
+type App = Awaited<ReturnType<typeof open>>
 
 /** The fields beside the settings while there are no users. */
 const NOBODY_YET = { guestPasswordConfigured: false, usersWithoutTotpCount: 0, adminsWithoutTotpCount: 0 }
@@ -23,14 +23,14 @@ const patch = ({ ask }: App, json: unknown) => ask('PATCH /api/settings', { json
 const audit = ({ db }: App) => db.select().from(auditLogs).all()
 
 test('a fresh install returns every default and a version', async () => {
-  expect(await open().ask('GET /api/settings')).toEqual({
+  expect(await (await open()).ask('GET /api/settings')).toEqual({
     status: 200,
     body: { ...DEFAULTS, ...NOBODY_YET, version: 1 },
   })
 })
 
 test('a change takes effect immediately, changes nothing else, increments the version, and is recorded', async () => {
-  const app = open()
+  const app = await open()
   const { status, body } = await patch(app, { routingStrategy: 'round_robin', capacityWaitSeconds: 9 })
   expect(status).toBe(200)
   expect(body).toEqual({
@@ -41,7 +41,7 @@ test('a change takes effect immediately, changes nothing else, increments the ve
     version: 2,
   })
   expect((await app.ask('GET /api/settings')).body).toEqual(body)
-  expect(audit(app)).toMatchObject([
+  expect(await audit(app)).toMatchObject([
     {
       event: 'settings_updated',
       actor: 'bootstrap',
@@ -58,22 +58,22 @@ test('a change takes effect immediately, changes nothing else, increments the ve
 })
 
 test('PUT means the same as PATCH', async () => {
-  const app = open()
+  const app = await open()
   await patch(app, { capacityWaitSeconds: 9 })
   const { body } = await app.ask('PUT /api/settings', { json: { connectTimeoutSeconds: 4 } })
   expect(body).toMatchObject({ capacityWaitSeconds: 9, connectTimeoutSeconds: 4, version: 3 })
 })
 
 test('PUT accepts the complete document that GET returned, and changes nothing', async () => {
-  const app = open()
+  const app = await open()
   await patch(app, { capacityWaitSeconds: 9 })
   const { body: read } = await app.ask('GET /api/settings')
   const { status, body } = await app.ask('PUT /api/settings', { json: read })
-  expect([status, body, audit(app).length]).toEqual([200, read, 1])
+  expect([status, body, (await audit(app)).length]).toEqual([200, read, 1])
 })
 
 test('PUT stores the settings of such a document and ignores its read-only fields, whatever their values', async () => {
-  const app = open()
+  const app = await open()
   const { body: read } = await app.ask('GET /api/settings')
   const edited = {
     ...read,
@@ -88,7 +88,7 @@ test('PUT stores the settings of such a document and ignores its read-only field
 })
 
 test('fields that GET does not return are rejected, and PATCH takes no read-only fields', async () => {
-  const app = open()
+  const app = await open()
   const getFields = async (route: string, json: object) => {
     const { status, body } = await app.ask(route, { json })
     return [status, Object.keys(body.error.details.fields)]
@@ -98,22 +98,22 @@ test('fields that GET does not return are rejected, and PATCH takes no read-only
 })
 
 test('storing the current values changes nothing and is not recorded', async () => {
-  const app = open()
+  const app = await open()
   const { status, body } = await patch(app, { ...DEFAULTS })
-  expect([status, body.version, audit(app)]).toEqual([200, 1, []])
+  expect([status, body.version, await audit(app)]).toEqual([200, 1, []])
 })
 
 test('an outdated expectedVersion is rejected and nothing is stored', async () => {
-  const app = open()
+  const app = await open()
   await patch(app, { capacityWaitSeconds: 9 })
   const stale = await patch(app, { capacityWaitSeconds: 1, expectedVersion: 1 })
   expect([stale.status, stale.body.error.code]).toEqual([409, 'settings_conflict'])
   expect((await patch(app, { capacityWaitSeconds: 2, expectedVersion: 2 })).status).toBe(200)
-  expect(audit(app)).toHaveLength(2)
+  expect(await audit(app)).toHaveLength(2)
 })
 
 test('unknown and impossible values are named, and nothing is stored', async () => {
-  const app = open()
+  const app = await open()
   const { status, body } = await patch(app, { capacityWaitSeconds: -1, dessert: true, connectTimeoutSeconds: 3 })
   expect([status, body.error.code]).toEqual([422, 'validation_error'])
   expect(Object.keys(body.error.details.fields).toSorted()).toEqual(['capacityWaitSeconds', 'dessert'])
@@ -121,14 +121,14 @@ test('unknown and impossible values are named, and nothing is stored', async () 
 })
 
 test('the combination is validated, not only each field', async () => {
-  const app = open()
+  const app = await open()
   const { status, body } = await patch(app, { routingStrategy: 'single_account' })
   expect([status, Object.keys(body.error.details.fields)]).toEqual([422, ['singleAccountId']])
-  expect(audit(app)).toEqual([])
+  expect(await audit(app)).toEqual([])
 })
 
 test('the single account must exist when it is selected, and can be deleted later', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { id } = app.members[0]!
   const set = async (json: unknown) => (await app.ask('PATCH /api/settings', { json })).status
   expect(await set({ routingStrategy: 'single_account', singleAccountId: 'acc_nobody' })).toBe(422)
@@ -140,12 +140,12 @@ test('the single account must exist when it is selected, and can be deleted late
 })
 
 test('a passwordless local install can change a security setting without a confirmation', async () => {
-  const app = open()
+  const app = await open()
   expect((await patch(app, { apiKeyAuthEnabled: true })).body.apiKeyAuthEnabled).toBe(true)
 })
 
 test('other machines can neither read nor change', async () => {
-  const { ask } = open()
+  const { ask } = await open()
   for (const method of ['GET', 'PUT', 'PATCH']) {
     const { status, body } = await ask(`${method} /api/settings`, { peer: '192.0.2.7' })
     expect([status, body.error.code]).toEqual([401, 'bootstrap_required'])

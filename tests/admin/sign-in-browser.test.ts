@@ -1,6 +1,8 @@
 /** Adding an account by signing in with the browser: the challenge, the callback by port or pasted, and rejections. */
 import { describe, expect, test } from 'bun:test'
 import { createHash } from 'node:crypto'
+import { writeWith } from '../../db/commit.ts'
+import { begin, onThisThread } from '../../db/connection.ts'
 import { accountEvents, oauthFlows } from '../../db/schema/history.ts'
 import { advanceClockDuring, type TestApp } from '../support/app.ts'
 import { freePort } from '../support/free-port.ts'
@@ -10,15 +12,16 @@ import { signInWorld } from '../support/sign-ins.ts'
 const MINUTE_MS = 60_000
 
 /** The events on the page of an account. */
-const history = (app: TestApp) =>
-  app.db
-    .select()
-    .from(accountEvents)
-    .all()
-    .map(({ accountId, kind, result, detail }) => ({ accountId, kind, result, detail }))
+const history = async (app: TestApp) =>
+  (await app.db.select().from(accountEvents).all()).map(({ accountId, kind, result, detail }) => ({
+    accountId,
+    kind,
+    result,
+    detail,
+  }))
 
 test('an identity that cannot be displayed is rejected by its field, and no account is added', async () => {
-  const { app, start, approve, paste, emails } = signInWorld()
+  const { app, start, approve, paste, emails } = await signInWorld()
   for (const [email, why] of [
     ['ada\u0000@example.test', 'email has control characters'],
     [`${'a'.repeat(30_000)}@example.test`, 'email is too long (at most 320 characters)'],
@@ -33,7 +36,7 @@ test('an identity that cannot be displayed is rejected by its field, and no acco
 
 describe('beginning', () => {
   test('returns the sign-in URL, and keeps verifier and state secret', async () => {
-    const { app, start, port } = signInWorld()
+    const { app, start, port } = await signInWorld()
     const flow = await start()
     expect(flow).toEqual({
       flowId: expect.stringMatching(/^flow_/),
@@ -66,7 +69,7 @@ describe('beginning', () => {
       codex_cli_simplified_flow: 'true',
       originator: 'codex_chatgpt_desktop',
     })
-    const [row] = app.db.select().from(oauthFlows).all()
+    const [row] = await app.db.select().from(oauthFlows).all()
     const state = query.get('state') ?? ''
     expect(row?.stateHash).toBe(createHash('sha256').update(state).digest('hex'))
     expect(JSON.stringify(row)).not.toContain(state)
@@ -75,14 +78,14 @@ describe('beginning', () => {
   })
 
   test('a repeated request returns the same URL while the sign-in is pending', async () => {
-    const { start, status } = signInWorld()
+    const { start, status } = await signInWorld()
     const flow = await start()
     expect((await status(flow.flowId)).authorizationUrl).toBe(flow.authorizationUrl)
     expect((await status()).flowId).toBe(flow.flowId)
   })
 
   test('two sign-ins have different challenges and states, and both can be completed', async () => {
-    const { app, start, approve, paste, emails } = signInWorld()
+    const { app, start, approve, paste, emails } = await signInWorld()
     const [one, two] = [await start(), await start()]
     const of = (name: string) => [one, two].map((flow) => new URL(flow.authorizationUrl ?? '').searchParams.get(name))
     expect(new Set([...of('state'), ...of('code_challenge')]).size).toBe(4)
@@ -97,15 +100,15 @@ describe('beginning', () => {
     ['an unknown field', { method: 'device' }, [422, 'validation_error']],
     ['a method that is not a string', { forceMethod: 5 }, [422, 'validation_error']],
   ])('with %s is rejected', async (_, json, expected) => {
-    const { admin, app } = signInWorld()
+    const { admin, app } = await signInWorld()
     expect(await problem(await admin.ask('POST /api/oauth/start', { json }))).toEqual(expected as [number, string])
-    expect(app.db.select().from(oauthFlows).all()).toEqual([])
+    expect(await app.db.select().from(oauthFlows).all()).toEqual([])
   })
 
   test.each(['viewer', 'member'])('a %s can neither begin, view nor finish a sign-in', async (role) => {
-    const { as, start } = signInWorld()
+    const { as, start } = await signInWorld()
     const { flowId } = await start()
-    const who = as(role)
+    const who = await as(role)
     for (const [route, json] of [
       ['POST /api/oauth/start', {}],
       [`GET /api/oauth/status?flowId=${flowId}`, undefined],
@@ -121,7 +124,7 @@ describe('beginning', () => {
 
 describe('the callback', () => {
   test('on the port adds the account, and redirects to the dashboard', async () => {
-    const { app, start, status, approve, follow, admin, events, emails } = signInWorld()
+    const { app, start, status, approve, follow, admin, events, emails } = await signInWorld()
     const flow = await start()
     const ada = app.upstream.addAccount({ email: 'ada@example.test', plan: 'pro' })
     const back = await follow(approve(flow, ada))
@@ -138,7 +141,7 @@ describe('the callback', () => {
       account: { accountId: row?.id, displayName: 'ada@example.test', planType: 'pro' },
     })
     expect(emails()).toEqual(['ada@example.test'])
-    expect(events()).toEqual([
+    expect(await events()).toEqual([
       {
         event: 'account_sign_in_started',
         actor: admin.person.row.id,
@@ -152,14 +155,14 @@ describe('the callback', () => {
         details: { email: 'ada@example.test', renewed: false, tokensKept: false },
       },
     ])
-    expect(history(app)).toEqual([
+    expect(await history(app)).toEqual([
       { accountId: row?.id ?? '?', kind: 'import', result: 'added', detail: 'By signing in.' },
     ])
     expect(app.upstream.oddities).toEqual([])
   })
 
   test('the received tokens serve a request', async () => {
-    const { app, start, approve, paste } = signInWorld()
+    const { app, start, approve, paste } = await signInWorld()
     const ada = app.upstream.addAccount({ email: 'ada@example.test' })
     await paste(approve(await start(), ada))
     const { id } = app.bindings.pool.all()[0]!
@@ -173,7 +176,7 @@ describe('the callback', () => {
     ['only the query', (url: string) => url.slice(url.indexOf('?') + 1)],
     ['with a fragment', (url: string) => `${url}#_=_`],
   ])('by hand works with %s', async (_, shape) => {
-    const { app, start, approve, paste, emails } = signInWorld()
+    const { app, start, approve, paste, emails } = await signInWorld()
     const flow = await start()
     const ada = app.upstream.addAccount({ email: 'ada@example.test' })
     expect((await paste(shape(approve(flow, ada)), flow.flowId)).status).toBe('success')
@@ -181,7 +184,7 @@ describe('the callback', () => {
   })
 
   test('the same URL, pasted and through the port at the same time, exchanges the code once', async () => {
-    const { app, start, approve, paste, follow, tokenCalls, emails, events } = signInWorld()
+    const { app, start, approve, paste, follow, tokenCalls, emails, events } = await signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
     const answers = await Promise.all([paste(url), paste(url), follow(url), paste(url, flow.flowId)])
@@ -194,12 +197,12 @@ describe('the callback', () => {
     expect((await paste(url)).status).toBe('success')
     expect(tokenCalls()).toHaveLength(1)
     expect(emails()).toEqual(['ada@example.test'])
-    expect(events().filter(({ event }) => event === 'account_signed_in')).toHaveLength(1)
+    expect((await events()).filter(({ event }) => event === 'account_signed_in')).toHaveLength(1)
     expect(app.upstream.oddities).toEqual([])
   })
 
   test('the first of two callbacks with different codes counts', async () => {
-    const { app, start, approve, paste, tokenCalls, emails } = signInWorld()
+    const { app, start, approve, paste, tokenCalls, emails } = await signInWorld()
     const flow = await start()
     const [ada, eve] = ['ada@example.test', 'eve@example.test'].map((email) => app.upstream.addAccount({ email }))
     const answers = await Promise.all([paste(approve(flow, ada!)), paste(approve(flow, eve!))])
@@ -209,7 +212,7 @@ describe('the callback', () => {
   })
 
   test('cancelled at ChatGPT ends the sign-in with our own message', async () => {
-    const { app, start, paste, status, tokenCalls, events } = signInWorld()
+    const { app, start, paste, status, tokenCalls, events } = await signInWorld()
     const flow = await start()
     const cancelled = app.upstream.signIns.cancel(flow.authorizationUrl ?? '')
     expect(await paste(cancelled)).toMatchObject({
@@ -219,17 +222,17 @@ describe('the callback', () => {
     const scripted = cancelled.replace('access_denied', encodeURIComponent('<script>alert(1)</script>'))
     expect((await paste(scripted)).errorMessage).toBe((await status(flow.flowId)).errorMessage)
     expect(tokenCalls()).toEqual([])
-    expect(events().at(-1)).toMatchObject({ event: 'account_sign_in_failed', details: { flowId: flow.flowId } })
+    expect((await events()).at(-1)).toMatchObject({ event: 'account_sign_in_failed', details: { flowId: flow.flowId } })
   })
 
   test.each(['constructor', '__proto__', 'server_error'])('with the error %p ends with that error', async (error) => {
-    const { start, paste } = signInWorld()
+    const { start, paste } = await signInWorld()
     const state = new URL((await start()).authorizationUrl ?? '').searchParams.get('state')
     expect((await paste(`?error=${error}&state=${state}`)).errorMessage).toBe(`ChatGPT rejected the sign-in: ${error}.`)
   })
 
   test('after a failure, a valid code changes nothing', async () => {
-    const { app, start, approve, paste, emails, tokenCalls } = signInWorld()
+    const { app, start, approve, paste, emails, tokenCalls } = await signInWorld()
     const flow = await start()
     const ada = app.upstream.addAccount({})
     const good = approve(flow, ada)
@@ -239,7 +242,7 @@ describe('the callback', () => {
   })
 
   test('with a code that ChatGPT rejects says so, once', async () => {
-    const { start, paste, tokenCalls, app } = signInWorld()
+    const { start, paste, tokenCalls, app } = await signInWorld()
     const flow = await start()
     const state = new URL(flow.authorizationUrl ?? '').searchParams.get('state')
     const forged = `${flow.callbackUrl}?code=made-up&state=${state}`
@@ -253,10 +256,10 @@ describe('the callback', () => {
   })
 
   test('while ChatGPT is unreachable says so, and stores nothing', async () => {
-    const { app, start, approve, paste, emails } = signInWorld()
+    const { app, start, approve, paste, emails } = await signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
-    app.wire.before = () => {
+    app.wire.before = async () => {
       throw new TypeError('fetch failed')
     }
     expect(await paste(url)).toMatchObject({
@@ -272,7 +275,7 @@ describe('the callback', () => {
     ['no code', 'http://localhost:1455/auth/callback?state=unknown'],
     ['no state', 'http://localhost:1455/auth/callback?code=x'],
   ])('with %s is rejected', async (_, callbackUrl) => {
-    const { admin, start, status } = signInWorld()
+    const { admin, start, status } = await signInWorld()
     const flow = await start()
     const response = await admin.ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
     expect(await problem(response)).toEqual([400, 'invalid_callback'])
@@ -280,7 +283,7 @@ describe('the callback', () => {
   })
 
   test('with the URL of another sign-in is rejected, and neither is affected', async () => {
-    const { app, admin, start, approve, status } = signInWorld()
+    const { app, admin, start, approve, status } = await signInWorld()
     const [one, two] = [await start(), await start()]
     const json = { callbackUrl: approve(one, app.upstream.addAccount({})), flowId: two.flowId }
     expect(await problem(await admin.ask('POST /api/oauth/manual-callback', { json }))).toEqual([
@@ -296,7 +299,7 @@ describe('the callback', () => {
     ['with an oversized one', { callbackUrl: 'x'.repeat(8193) }],
     ['with an unknown field', { callbackUrl: 'x', code: 'y' }],
   ])('%s is rejected', async (_, json) => {
-    const { admin } = signInWorld()
+    const { admin } = await signInWorld()
     expect(await problem(await admin.ask('POST /api/oauth/manual-callback', { json }))).toEqual([
       422,
       'validation_error',
@@ -304,8 +307,8 @@ describe('the callback', () => {
   })
 
   test('from a user who was disabled since is rejected', async () => {
-    const { app, as, approve, follow, emails, status } = signInWorld()
-    const olaf = as('operator')
+    const { app, as, approve, follow, emails, status } = await signInWorld()
+    const olaf = await as('operator')
     const flow = (await (await olaf.ask('POST /api/oauth/start', { json: {} })).json()) as Awaited<
       ReturnType<typeof status>
     >
@@ -327,7 +330,7 @@ describe('the callback port', () => {
     )
 
   test('listens while a sign-in is pending, and answers nothing else', async () => {
-    const { app, start, approve, paste, port } = signInWorld()
+    const { app, start, approve, paste, port } = await signInWorld()
     expect(await isOpen(port)).toBeNull()
     const flow = await start()
     const elsewhere = await fetch(`http://127.0.0.1:${port}/api/accounts`)
@@ -343,7 +346,9 @@ describe('the callback port', () => {
   test('in use by another program is reported, and pasting the URL still works', async () => {
     const port = freePort()
     const other = Bun.serve({ hostname: '127.0.0.1', port, fetch: () => new Response('other') })
-    const { app, start, approve, paste } = signInWorld({ environment: { CODEX_LB_OAUTH_CALLBACK_PORT: String(port) } })
+    const { app, start, approve, paste } = await signInWorld({
+      environment: { CODEX_LB_OAUTH_CALLBACK_PORT: String(port) },
+    })
     const flow = await start()
     expect(flow.callback).toBe('port_busy')
     expect(app.bindings.signIns.isListening).toBe(false)
@@ -352,18 +357,18 @@ describe('the callback port', () => {
   })
 
   test('is useless to a user on another machine, who is asked to paste the URL', async () => {
-    const { admin } = signInWorld()
+    const { admin } = await signInWorld()
     const answer = await admin.ask('POST /api/oauth/start', { json: {}, peer: '192.0.2.7' })
     expect(await answer.json()).toMatchObject({ callback: 'remote' })
   })
 
   test('listens again after a restart, and the sign-in continues', async () => {
-    const { app, start, approve, follow, emails, port } = signInWorld()
+    const { app, start, approve, follow, emails, port } = await signInWorld()
     const flow = await start()
     await app.bindings.signIns.stop()
     expect(await isOpen(port)).toBeNull()
-    app.restart()
-    app.bindings.signIns.follow()
+    await app.restart()
+    await app.bindings.signIns.follow()
     const back = await follow(approve(flow, app.upstream.addAccount({ email: 'ada@example.test' })))
     expect([back.status, await back.text()]).toEqual([200, expect.stringContaining('Signed in')])
     expect(emails()).toEqual(['ada@example.test'])
@@ -372,7 +377,7 @@ describe('the callback port', () => {
 
 describe('time', () => {
   test('closes after a quarter of an hour, when the sign-in expires', async () => {
-    const { app, start, status, approve, admin } = signInWorld()
+    const { app, start, status, approve, admin } = await signInWorld()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
     await app.clock.advance(15 * MINUTE_MS - 1)
@@ -390,8 +395,63 @@ describe('time', () => {
     expect(app.bindings.pool.all()).toEqual([])
   })
 
+  const locked = (app: TestApp) => {
+    const own = onThisThread(() => app.sqlite)
+    const busy = Object.assign(new Error('database is locked'), { code: 'SQLITE_BUSY' })
+    const call: typeof own.call = async (procedure, args) => {
+      if (procedure === (begin as unknown)) throw busy
+      return own.call(procedure, args)
+    }
+    writeWith(app.db, { call })
+    return () => writeWith(app.db, own)
+  }
+  const full = (app: TestApp) => {
+    app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+    return () => void app.sqlite.run('DROP TRIGGER full')
+  }
+  const rowsOf = async (app: TestApp) =>
+    (await app.db.select({ status: oauthFlows.status }).from(oauthFlows).all()).map(({ status }) => status)
+
+  test.each([
+    ['is locked', locked, {}],
+    ['is full', full, {}],
+    ['is locked, with a code', locked, { forceMethod: 'device' }],
+  ] as const)(
+    'while the database %s, an expired sign-in is not waited for, and its end is stored afterwards',
+    async (_, breakDatabase, how) => {
+      const { app, start } = await signInWorld()
+      await start(how)
+      const repair = breakDatabase(app)
+      await app.clock.advance(15 * MINUTE_MS + 3000)
+      const polls = app.upstream.requests.length
+      await app.clock.advance('30s')
+      expect([app.bindings.signIns.isListening, app.upstream.requests.length]).toEqual([false, polls])
+      expect(await rowsOf(app)).toEqual(['pending'])
+      repair()
+      await app.clock.advance('1s')
+      expect(await rowsOf(app)).toEqual(['error'])
+      expect(app.clock.pending).toBe(0)
+    },
+  )
+
+  test('a process takes over the sign-ins even if it cannot store that one has expired', async () => {
+    const { app, start } = await signInWorld()
+    const { signIns } = app.bindings
+    await start()
+    await app.clock.advance(14 * MINUTE_MS)
+    await start()
+    await signIns.stop()
+    app.clock.set(2 * MINUTE_MS)
+    const repair = locked(app)
+    await signIns.resume()
+    expect(signIns.isListening).toBe(true)
+    repair()
+    await app.clock.advance('1s')
+    expect(await rowsOf(app)).toEqual(['error', 'pending'])
+  })
+
   test('a sign-in expires immediately if the clock is set forward, and an ended one stays unchanged', async () => {
-    const { app, start, status, approve, paste, tokenCalls } = signInWorld()
+    const { app, start, status, approve, paste, tokenCalls } = await signInWorld()
     const [done, flow] = [await start(), await start()]
     const url = approve(flow, app.upstream.addAccount({}))
     await paste(approve(done, app.upstream.addAccount({})))
@@ -404,12 +464,12 @@ describe('time', () => {
   })
 
   test('a code being exchanged at the expiry still counts, whatever sign-in begins next', async () => {
-    const { app, start, approve, paste, emails } = signInWorld()
+    const { app, start, approve, paste, emails } = await signInWorld()
     const flow = await start()
     await app.clock.advance(14 * MINUTE_MS)
     const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
     let other: ReturnType<typeof start> | null = null
-    app.wire.before = () => {
+    app.wire.before = async () => {
       app.clock.set(MINUTE_MS)
       other ??= start()
     }
@@ -419,9 +479,9 @@ describe('time', () => {
   })
 
   test('a callback whose result could not be stored can be repeated', async () => {
-    const { app, start, approve, admin, paste } = signInWorld()
+    const { app, start, approve, admin, paste } = await signInWorld()
     const url = approve(await start(), app.upstream.addAccount({}))
-    app.wire.before = () => {
+    app.wire.before = async () => {
       throw new TypeError('fetch failed')
     }
     app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -433,11 +493,11 @@ describe('time', () => {
   })
 
   test('nothing listens or waits after a stop, even during an exchange', async () => {
-    const { app, start, approve, paste, emails } = signInWorld()
+    const { app, start, approve, paste, emails } = await signInWorld()
     const [flow] = [await start(), await start()]
     const url = approve(flow, app.upstream.addAccount({ email: 'ada@example.test' }))
     let stopped: Promise<void> | null = null
-    app.wire.before = () => {
+    app.wire.before = async () => {
       stopped = app.bindings.signIns.stop()
     }
     await paste(url)
@@ -447,7 +507,7 @@ describe('time', () => {
   })
 
   test('the last sixteen ended sign-ins are kept', async () => {
-    const { app, start, status, paste, admin } = signInWorld()
+    const { app, start, status, paste, admin } = await signInWorld()
     const ids: string[] = []
     for (let n = 0; n < 18; n++) {
       const flow = await start()
@@ -456,7 +516,7 @@ describe('time', () => {
       await app.clock.advance('1s')
     }
     await start()
-    expect(app.db.select().from(oauthFlows).all()).toHaveLength(17)
+    expect(await app.db.select().from(oauthFlows).all()).toHaveLength(17)
     expect((await status(ids[2])).status).toBe('error')
     expect(await problem(await admin.ask(`GET /api/oauth/status?flowId=${ids[1]}`))).toEqual([
       404,
@@ -467,13 +527,13 @@ describe('time', () => {
 
 describe('signing in to an existing account again', () => {
   const inNeed = async () => {
-    const world = signInWorld({ accounts: [{ email: 'ada@example.test' }, { email: 'eve@example.test' }] })
+    const world = await signInWorld({ accounts: [{ email: 'ada@example.test' }, { email: 'eve@example.test' }] })
     const [ada, eve] = world.app.members
     ada!.sim.revoke('token_invalidated')
     world.app.sqlite.run(
       `UPDATE accounts SET status = 'reauth_required', cause = 'x', since = 1 WHERE id = '${ada!.id}'`,
     )
-    world.app.bindings.pool.reload()
+    await world.app.bindings.pool.reload()
     return { ...world, ada: ada!, eve: eve! }
   }
   const rows = ({ app }: Awaited<ReturnType<typeof inNeed>>) =>
@@ -488,7 +548,7 @@ describe('signing in to an existing account again', () => {
     expect(app.bindings.pool.get(ada.id)?.state.status).toBe('active')
     expect((await app.bindings.proxyDeps.credentials.fresh(ada.id)).accessToken).toBe(ada.sim.accessToken)
     expect(app.bindings.pool.all()).toHaveLength(2)
-    expect(events().slice(-2)).toEqual([
+    expect((await events()).slice(-2)).toEqual([
       expect.objectContaining({ event: 'account_sign_in_started', target: ada.id }),
       {
         event: 'account_reauthenticated',
@@ -497,7 +557,7 @@ describe('signing in to an existing account again', () => {
         details: { email: 'ada@example.test' },
       },
     ])
-    expect(history(app).slice(-2)).toEqual([
+    expect((await history(app)).slice(-2)).toEqual([
       { accountId: ada.id, kind: 'state', result: 'active', detail: 'New tokens were stored. Before: needs sign-in.' },
       { accountId: ada.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
     ])
@@ -517,8 +577,8 @@ describe('signing in to an existing account again', () => {
     const again = await start({ accountId: ada.id })
     expect((await paste(approve(again, eve.sim))).status).toBe('error')
     expect(rows(world)).toEqual(before)
-    expect(events().at(-1)).toMatchObject({ event: 'account_sign_in_failed', target: ada.id })
-    expect(history(app).at(-1)).toMatchObject({ accountId: ada.id, result: 'sign-in failed' })
+    expect((await events()).at(-1)).toMatchObject({ event: 'account_sign_in_failed', target: ada.id })
+    expect((await history(app)).at(-1)).toMatchObject({ accountId: ada.id, result: 'sign-in failed' })
   })
 
   test('in another workspace is rejected', async () => {
@@ -551,7 +611,7 @@ describe('signing in to an existing account again', () => {
     expect(page).toContain('It is still paused: resume it to use it.')
     expect(page).not.toContain('serves from now on')
     expect(app.bindings.pool.get(eve.id)?.state.status).toBe('paused')
-    expect(history(app).slice(-2)).toEqual([
+    expect((await history(app)).slice(-2)).toEqual([
       { accountId: eve.id, kind: 'state', result: 'paused', detail: 'Paused by a user.' },
       { accountId: eve.id, kind: 'import', result: 'signed in again', detail: 'By anna.' },
     ])
@@ -571,13 +631,13 @@ describe('signing in to an existing account again', () => {
     const world = await inNeed()
     const { app, start, approve, paste, ada, events } = world
     const flow = await start({ accountId: ada.id })
-    const before = [rows(world), history(app), events()]
+    const before = [rows(world), await history(app), await events()]
     app.sqlite.run(
       "CREATE TRIGGER full BEFORE INSERT ON account_events BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
     )
     const refused = paste(approve(flow, ada.sim)).catch(String)
     expect(await advanceClockDuring(app, refused)).toContain('answered 500')
-    expect([rows(world), history(app), events()]).toEqual(before)
+    expect([rows(world), await history(app), await events()]).toEqual(before)
   })
 
   test('ends the sign-in when the account was deleted', async () => {

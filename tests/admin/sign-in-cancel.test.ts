@@ -6,8 +6,8 @@ import { signInWorld } from '../support/sign-ins.ts'
 
 const CANCEL = 'POST /api/oauth/cancel'
 
-const open = (options: Parameters<typeof signInWorld>[0] = {}) => {
-  const world = signInWorld(options)
+const open = async (options: Parameters<typeof signInWorld>[0] = {}) => {
+  const world = await signInWorld(options)
   const cancel = async (flowId: string, browser: Browser = world.admin) =>
     (await (await browser.ask(CANCEL, { json: { flowId } })).json()) as SignInValue // as: tests look at the members they name
   return { ...world, cancel }
@@ -20,7 +20,7 @@ const takePort = async (port: number): Promise<void> => {
 
 describe('cancelling a browser sign-in', () => {
   test('closes the port immediately', async () => {
-    const { app, start, cancel, port } = open()
+    const { app, start, cancel, port } = await open()
     const flow = await start()
     expect(app.bindings.signIns.isListening).toBe(true)
     await cancel(flow.flowId)
@@ -30,7 +30,7 @@ describe('cancelling a browser sign-in', () => {
   })
 
   test('says so, and a callback afterwards changes nothing', async () => {
-    const { app, start, cancel, status, approve, paste, tokenCalls, emails } = open()
+    const { app, start, cancel, status, approve, paste, tokenCalls, emails } = await open()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
     const ended = { status: 'error', isCancelled: true, errorMessage: 'The sign-in was cancelled.' }
@@ -41,7 +41,7 @@ describe('cancelling a browser sign-in', () => {
   })
 
   test('of one sign-in keeps another pending', async () => {
-    const { app, start, cancel, approve, follow, emails } = open()
+    const { app, start, cancel, approve, follow, emails } = await open()
     const [one, two] = [await start(), await start()]
     await cancel(one.flowId)
     expect(app.bindings.signIns.isListening).toBe(true)
@@ -50,26 +50,27 @@ describe('cancelling a browser sign-in', () => {
   })
 
   test('during the exchange of the code adds no account', async () => {
-    const { app, start, cancel, approve, paste, emails, events } = open()
+    const { app, start, cancel, approve, paste, emails, events } = await open()
     const flow = await start()
     const url = approve(flow, app.upstream.addAccount({}))
     let cancelled: Promise<SignInValue> | null = null
-    app.wire.before = () => {
+    app.wire.before = async () => {
       cancelled ??= cancel(flow.flowId)
+      await cancelled
     }
     expect(await paste(url)).toMatchObject({ status: 'error', isCancelled: true })
     expect(await cancelled!).toMatchObject({ status: 'error', isCancelled: true })
     expect(emails()).toEqual([])
-    expect(events().map(({ event }) => event)).toEqual(['account_sign_in_started', 'account_sign_in_cancelled'])
+    expect((await events()).map(({ event }) => event)).toEqual(['account_sign_in_started', 'account_sign_in_cancelled'])
   })
 
   test('is recorded once, with the user; a second time changes nothing', async () => {
-    const { app, admin, start, cancel, events } = open({ accounts: [{ email: 'ada@example.test' }] })
+    const { app, admin, start, cancel, events } = await open({ accounts: [{ email: 'ada@example.test' }] })
     const accountId = app.members[0]!.id
     const flow = await start({ accountId })
     await cancel(flow.flowId)
     await cancel(flow.flowId)
-    expect(events().filter(({ event }) => event === 'account_sign_in_cancelled')).toEqual([
+    expect((await events()).filter(({ event }) => event === 'account_sign_in_cancelled')).toEqual([
       {
         event: 'account_sign_in_cancelled',
         actor: admin.person.row.id,
@@ -80,17 +81,31 @@ describe('cancelling a browser sign-in', () => {
   })
 
   test('does not affect a completed one', async () => {
-    const { app, start, cancel, approve, paste, events } = open()
+    const { app, start, cancel, approve, paste, events } = await open()
     const flow = await start()
     await paste(approve(flow, app.upstream.addAccount({})))
     expect(await cancel(flow.flowId)).toMatchObject({ status: 'success', isCancelled: false })
-    expect(events().at(-1)?.event).toBe('account_signed_in')
+    expect((await events()).at(-1)?.event).toBe('account_signed_in')
   })
+})
+
+test('stopping while the sign-ins are read leaves the port closed', async () => {
+  const { app, start } = await open()
+  await start()
+  const { signIns } = app.bindings
+  await signIns.stop()
+  await signIns.resume()
+  expect(signIns.isListening).toBe(true)
+  const following = signIns.follow()
+  await signIns.stop()
+  await following
+  expect(signIns.isListening).toBe(false)
+  expect(app.clock.pending).toBe(0)
 })
 
 describe('cancelling a code sign-in', () => {
   test('stops polling, and adds no account for a code entered later', async () => {
-    const { app, start, cancel, emails } = open()
+    const { app, start, cancel, emails } = await open()
     const flow = await start({ forceMethod: 'device' })
     await app.clock.advance('5s')
     const asked = () => app.upstream.requests.filter(({ path }) => path === '/api/accounts/deviceauth/token').length
@@ -108,7 +123,7 @@ describe('the cancel request', () => {
     ['names none', {}, [422, 'validation_error']],
     ['says more', { flowId: 'flow_x', accountId: 'acc_x' }, [422, 'validation_error']],
   ])('%s and is rejected', async (_, json, expected) => {
-    const { admin } = open()
+    const { admin } = await open()
     expect(await problem(await admin.ask(CANCEL, { json }))).toEqual(expected as [number, string])
   })
 })
@@ -119,7 +134,7 @@ describe('the page', () => {
   test.each(['browser', 'device'])(
     'of a pending %s sign-in has the button, which leads to the result',
     async (method) => {
-      const { admin, start } = open({ accounts: [{ email: 'ada@example.test' }] })
+      const { admin, start } = await open({ accounts: [{ email: 'ada@example.test' }] })
       const flow = await start({ forceMethod: method })
       const path = `/accounts/new/${method}?flow=${flow.flowId}`
       const waiting = await (await admin.ask(`GET ${path}`, html)).text()

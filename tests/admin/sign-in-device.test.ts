@@ -3,8 +3,8 @@ import { describe, expect, test } from 'bun:test'
 import { problem } from '../support/people.ts'
 import { signInWorld } from '../support/sign-ins.ts'
 
-const deviceWorld = (options: Parameters<typeof signInWorld>[0] = {}) => {
-  const world = signInWorld(options)
+const deviceWorld = async (options: Parameters<typeof signInWorld>[0] = {}) => {
+  const world = await signInWorld(options)
   const { app } = world
   const to = (path: string) => app.upstream.requests.filter((request) => request.path === path)
   return {
@@ -17,7 +17,7 @@ const deviceWorld = (options: Parameters<typeof signInWorld>[0] = {}) => {
 
 describe('beginning', () => {
   test('returns a code, and keeps the device secret', async () => {
-    const { app, device, codesAsked } = deviceWorld()
+    const { app, device, codesAsked } = await deviceWorld()
     const flow = await device()
     expect(flow).toMatchObject({
       method: 'device',
@@ -46,7 +46,7 @@ describe('beginning', () => {
     ['an absurd one is stated', '86400', 60],
     ['a text is stated', 'soon', 5],
   ])('the interval has a minimum when %s', async (_, interval, intervalSeconds) => {
-    const { app, device } = deviceWorld()
+    const { app, device } = await deviceWorld()
     app.upstream.signIns.device.interval = interval
     expect((await device()).intervalSeconds).toBe(intervalSeconds)
   })
@@ -56,16 +56,16 @@ describe('beginning', () => {
     [400, 'device_auth_failed'],
     [503, 'device_auth_failed'],
   ])('an answer of %i is reported, and no sign-in begins', async (status, code) => {
-    const { app, admin, events } = deviceWorld()
+    const { app, admin, events } = await deviceWorld()
     app.upstream.signIns.device.refusesWith = status
     const response = await admin.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
     expect(await problem(response)).toEqual([502, code])
-    expect([app.sqlite.query('SELECT * FROM oauth_flows').all(), events()]).toEqual([[], []])
+    expect([app.sqlite.query('SELECT * FROM oauth_flows').all(), await events()]).toEqual([[], []])
   })
 
   test('an unreachable ChatGPT is reported', async () => {
-    const { app, admin } = deviceWorld()
-    app.wire.before = () => {
+    const { app, admin } = await deviceWorld()
+    app.wire.before = async () => {
       throw new TypeError('fetch failed')
     }
     const response = await admin.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
@@ -75,7 +75,7 @@ describe('beginning', () => {
 
 describe('waiting', () => {
   test('polls once per interval, never sooner, and adds the account', async () => {
-    const { app, device, status, questions, emails, events, admin } = deviceWorld()
+    const { app, device, status, questions, emails, events, admin } = await deviceWorld()
     const flow = await device()
     await app.clock.advance(4999)
     expect(questions()).toHaveLength(0)
@@ -89,12 +89,12 @@ describe('waiting', () => {
     await app.clock.advance('60s')
     expect(questions()).toHaveLength(4)
     expect(app.clock.pending).toBe(0)
-    expect(events().at(-1)).toMatchObject({ event: 'account_signed_in', actor: admin.person.row.id })
+    expect((await events()).at(-1)).toMatchObject({ event: 'account_signed_in', actor: admin.person.row.id })
     expect(app.upstream.oddities).toEqual([])
   })
 
   test('slows down by five seconds each time ChatGPT asks for it', async () => {
-    const { app, device, questions } = deviceWorld()
+    const { app, device, questions } = await deviceWorld()
     await device()
     app.upstream.signIns.device.slowDowns = 2
     await app.clock.advance('60s')
@@ -104,7 +104,7 @@ describe('waiting', () => {
   })
 
   test('polls at the stated interval, even if another sign-in begins', async () => {
-    const { app, device, start, questions } = deviceWorld()
+    const { app, device, start, questions } = await deviceWorld()
     app.upstream.signIns.device.interval = '8'
     await device()
     await app.clock.advance('5s')
@@ -116,9 +116,9 @@ describe('waiting', () => {
   })
 
   test('continues when ChatGPT is unreachable for a while', async () => {
-    const { app, device, status } = deviceWorld()
+    const { app, device, status } = await deviceWorld()
     const flow = await device()
-    app.wire.before = () => {
+    app.wire.before = async () => {
       throw new TypeError('fetch failed')
     }
     await app.clock.advance('30s')
@@ -129,18 +129,18 @@ describe('waiting', () => {
   })
 
   test('continues after a restart', async () => {
-    const { app, device, status } = deviceWorld()
+    const { app, device, status } = await deviceWorld()
     const flow = await device()
     await app.bindings.signIns.stop()
-    app.restart()
-    app.bindings.signIns.follow()
+    await app.restart()
+    await app.bindings.signIns.follow()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
     await app.clock.advance('5s')
     expect((await status(flow.flowId)).status).toBe('success')
   })
 
   test('continues when the database cannot store the account for a moment', async () => {
-    const { app, device, status, emails } = deviceWorld()
+    const { app, device, status, emails } = await deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({ email: 'ada@example.test' }))
     app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -153,7 +153,7 @@ describe('waiting', () => {
   })
 
   test('complete returns the state and polls no faster', async () => {
-    const { app, admin, device, questions } = deviceWorld()
+    const { app, admin, device, questions } = await deviceWorld()
     const { flowId, deviceAuthId, userCode } = await device()
     for (const json of [{ flowId }, { deviceAuthId, userCode }, {}]) {
       const response = await admin.ask('POST /api/oauth/complete', { json })
@@ -168,7 +168,7 @@ describe('waiting', () => {
 
 describe('ending', () => {
   test('a newer one replaces an older one, which is no longer polled', async () => {
-    const { app, device, status, questions, emails } = deviceWorld()
+    const { app, device, status, questions, emails } = await deviceWorld()
     const [one, two] = [await device(), await device()]
     expect(await status(one.flowId)).toMatchObject({
       status: 'error',
@@ -182,7 +182,7 @@ describe('ending', () => {
   })
 
   test('two begun at the same time leave one pending', async () => {
-    const { app, device } = deviceWorld()
+    const { app, device } = await deviceWorld()
     await Promise.all([device(), device()])
     expect(app.sqlite.query('SELECT status FROM oauth_flows ORDER BY status').all()).toEqual([
       { status: 'error' },
@@ -191,18 +191,18 @@ describe('ending', () => {
   })
 
   test('a browser sign-in does not replace it', async () => {
-    const { device, start, status } = deviceWorld()
+    const { device, start, status } = await deviceWorld()
     const browser = await start()
     const code = await device()
     expect([(await status(browser.flowId)).status, (await status(code.flowId)).status]).toEqual(['pending', 'pending'])
   })
 
   test('a response that arrives after it was replaced adds nothing', async () => {
-    const { app, device, status, emails } = deviceWorld()
+    const { app, device, status, emails } = await deviceWorld()
     const one = await device()
     app.upstream.signIns.enterCode(one.userCode ?? '', app.upstream.addAccount({ email: 'old@example.test' }))
     let isExchanging = false
-    app.wire.before = (url) => {
+    app.wire.before = async (url) => {
       if (!url.endsWith('/oauth/token') || isExchanging) return
       isExchanging = true
       app.sqlite.run(`UPDATE oauth_flows SET status = 'error', error_message = 'x' WHERE id = '${one.flowId}'`)
@@ -214,7 +214,7 @@ describe('ending', () => {
   })
 
   test('rejected on the other device says so', async () => {
-    const { app, device, status, questions } = deviceWorld()
+    const { app, device, status, questions } = await deviceWorld()
     const flow = await device()
     app.upstream.signIns.denyCode(flow.userCode ?? '')
     await app.clock.advance('30s')
@@ -226,7 +226,7 @@ describe('ending', () => {
   })
 
   test('ends if the database can never store the account', async () => {
-    const { app, device, status, questions } = deviceWorld()
+    const { app, device, status, questions } = await deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
     app.sqlite.run("CREATE TRIGGER full BEFORE INSERT ON accounts BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -239,7 +239,7 @@ describe('ending', () => {
   })
 
   test('polls again for one whose end could not be stored, once that is possible', async () => {
-    const { app, device, start, status, questions } = deviceWorld()
+    const { app, device, start, status, questions } = await deviceWorld()
     const flow = await device()
     app.upstream.signIns.denyCode(flow.userCode ?? '')
     app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -252,7 +252,7 @@ describe('ending', () => {
   })
 
   test('one whose account and end could not be stored waits until it expires', async () => {
-    const { app, device, status } = deviceWorld()
+    const { app, device, status } = await deviceWorld()
     const flow = await device()
     app.upstream.signIns.enterCode(flow.userCode ?? '', app.upstream.addAccount({}))
     app.sqlite.run("CREATE TRIGGER full BEFORE UPDATE ON oauth_flows BEGIN SELECT RAISE(ABORT, 'disk full'); END")
@@ -264,7 +264,7 @@ describe('ending', () => {
   })
 
   test('expires with its code, and polling stops', async () => {
-    const { app, device, status, questions } = deviceWorld()
+    const { app, device, status, questions } = await deviceWorld()
     app.upstream.signIns.device.ttlSeconds = 60
     const flow = await device()
     expect(flow.expiresInSeconds).toBe(60)
@@ -278,7 +278,7 @@ describe('ending', () => {
   })
 
   test('as another user than the existing account’s, changes nothing', async () => {
-    const { app, device, status } = deviceWorld({ accounts: [{ email: 'ada@example.test' }] })
+    const { app, device, status } = await deviceWorld({ accounts: [{ email: 'ada@example.test' }] })
     const [ada] = app.members
     const before = app.sqlite.query('SELECT * FROM accounts').all()
     const flow = await device({ accountId: ada!.id })
@@ -292,7 +292,7 @@ describe('ending', () => {
   })
 
   test('answers 404 if none was begun', async () => {
-    const { admin } = deviceWorld()
+    const { admin } = await deviceWorld()
     expect(await problem(await admin.ask('GET /api/oauth/status'))).toEqual([404, 'oauth_flow_not_found'])
     expect(await problem(await admin.ask('GET /accounts/new/device?flow=flow_x'))).toEqual([
       404,

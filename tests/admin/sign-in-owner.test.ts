@@ -7,9 +7,9 @@ import { signInWorld } from '../support/sign-ins.ts'
 const NOT_FOUND: [number, string] = [404, 'oauth_flow_not_found']
 
 test.each(['browser', 'device'])('others find no sign-in of another user (%s)', async (forceMethod) => {
-  const { start, as } = signInWorld()
+  const { start, as } = await signInWorld()
   const { flowId } = await start({ forceMethod })
-  const bob = as('operator')
+  const bob = await as('operator')
   for (const ask of [
     () => bob.ask('GET /api/oauth/status'),
     () => bob.ask(`GET /api/oauth/status?flowId=${flowId}`),
@@ -23,18 +23,18 @@ test.each(['browser', 'device'])('others find no sign-in of another user (%s)', 
 })
 
 test('others cannot finish it for the user who began it', async () => {
-  const { start, as, approve, app, emails, status, events } = signInWorld()
+  const { start, as, approve, app, emails, status, events } = await signInWorld()
   const flow = await start()
   const callbackUrl = approve(flow, app.upstream.addAccount({ email: 'bob@example.test' }))
-  const answer = await as('operator').ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
+  const answer = await (await as('operator')).ask('POST /api/oauth/manual-callback', { json: { callbackUrl } })
   expect(await problem(answer)).toEqual([400, 'invalid_callback'])
   expect([emails(), (await status()).status]).toEqual([[], 'pending'])
-  expect(events().map(({ event }) => event)).toEqual(['account_sign_in_started'])
+  expect((await events()).map(({ event }) => event)).toEqual(['account_sign_in_started'])
 })
 
 test('a user can cancel only their own sign-in, and finds it without its id', async () => {
-  const { start, status, as } = signInWorld()
-  const bob = as('operator')
+  const { start, status, as } = await signInWorld()
+  const bob = await as('operator')
   const mine = await start({ forceMethod: 'device' })
   const theirs = await bob.ask('POST /api/oauth/start', { json: { forceMethod: 'device' } })
   expect(theirs.status).toBe(200)

@@ -1,5 +1,7 @@
 /** `/api/model-sources/`: model sources over the JSON API. */
 import { describe, expect, test } from 'bun:test'
+import { onChange } from '../../db/commit.ts'
+import { recordHealth } from '../../src/model/sources/source-health.ts'
 import { testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 import type { SourceFault } from '../support/source/app.ts'
@@ -8,13 +10,13 @@ const KEY = 'sk-source-secret-key'
 const URL = 'http://source.test/v1'
 const BODY = { name: 'Rack', baseUrl: URL, apiKey: KEY, models: [{ model: 'llama-4' }] }
 
-type App = ReturnType<typeof testApp>
+type App = Awaited<ReturnType<typeof testApp>>
 /** Tests check the fields they use. */
 type Json = ReturnType<typeof JSON.parse>
 type Answer = { status: number; body: Json }
 
-const open = () => {
-  const app = testApp()
+const open = async () => {
+  const app = await testApp()
   const send = async (route: string, json?: unknown): Promise<Answer> => {
     const response = await app.ask(route, { json })
     const text = await response.text()
@@ -43,7 +45,7 @@ const settled = async (app: App, asked: Promise<Answer>): Promise<Answer> => {
 
 describe('a model source', () => {
   test('is created with defaults, listed by name, and its key is never shown', async () => {
-    const { send, add } = open()
+    const { send, add } = await open()
     const made = await add()
     expect(made).toMatchObject({
       name: 'Rack',
@@ -84,7 +86,7 @@ describe('a model source', () => {
   })
 
   test('keeps its key encrypted in the database, bound to its own id', async () => {
-    const { add, sqlite, bindings } = open()
+    const { add, sqlite, bindings } = await open()
     const { id } = await add()
     const rows = JSON.stringify(sqlite.query('SELECT * FROM model_sources').all())
     expect(rows).not.toContain(KEY)
@@ -93,13 +95,13 @@ describe('a model source', () => {
     sqlite.run(
       "UPDATE model_sources SET api_key_sealed = (SELECT api_key_sealed FROM model_sources WHERE name = 'Rack') WHERE name = 'Other'",
     )
-    bindings.sources.reload()
+    await bindings.sources.reload()
     const other = bindings.sources.enabled.find(({ name }) => name === 'Other')
     expect(() => other?.key()).toThrow()
   })
 
   test('is changed field by field; the list of models is replaced as a whole, and models that stay keep their id', async () => {
-    const { send, add, clock } = open()
+    const { send, add, clock } = await open()
     const { id, models } = await add()
     await clock.advance('1m')
     const more = [{ model: 'llama-4', inputPer1m: 0.5, rawMetadataJson: '{"a":1}' }, { model: 'qwen-5' }]
@@ -120,8 +122,21 @@ describe('a model source', () => {
     ])
   })
 
+  test('is announced as failing once, however many requests end with an error at the same time', async () => {
+    const { app, add } = await open()
+    const { id } = await add()
+    const source = app.bindings.sources.byId(id)!
+    let announced = 0
+    onChange(app.db, (topics) => {
+      if (topics.has('sources')) announced++
+    })
+    const failure = { code: 'model_source_error', at: app.clock.now() }
+    await Promise.all(Array.from({ length: 100 }, () => recordHealth(app.db, source, failure)))
+    expect([announced, app.bindings.sources.byId(id)?.health]).toEqual([1, 'failing'])
+  })
+
   test('another key or address makes its health unknown again; null removes the key', async () => {
-    const { send, add } = open()
+    const { send, add } = await open()
     const { id } = await add()
     await send(`POST /api/model-sources/${id}/test`)
     const health = async () => (await send('GET /api/model-sources/')).body.sources[0]
@@ -135,7 +150,7 @@ describe('a model source', () => {
   })
 
   test('does not send its key to another server', async () => {
-    const { send, add, app } = open()
+    const { send, add, app } = await open()
     const { id } = await add()
     const patch = (json: object) => send(`PATCH /api/model-sources/${id}`, json)
     const key = () => app.bindings.sources.byId(id)?.key()
@@ -154,7 +169,7 @@ describe('a model source', () => {
   })
 
   test('in memory follows every change; a disabled source or model is not offered', async () => {
-    const { send, add, bindings } = open()
+    const { send, add, bindings } = await open()
     const { id } = await add({ models: [{ model: 'llama-4' }, { model: 'off', isEnabled: false }] })
     const offered = (model: string) => bindings.sources.offering(model, 'chat').map(({ name }) => name)
     await add({ name: 'Attic' })
@@ -167,7 +182,7 @@ describe('a model source', () => {
   })
 
   test('deletion removes its models, and a key limited to it allows nothing', async () => {
-    const { send, add, sqlite } = open()
+    const { send, add, sqlite } = await open()
     const { id } = await add()
     const { body: key } = await send('POST /api/api-keys/', { name: 'k', assignedSourceIds: [id] })
     expect(key).toMatchObject({ assignedSourceIds: [id], sourceAssignmentScopeEnabled: true })
@@ -179,7 +194,7 @@ describe('a model source', () => {
   })
 
   test('each change is in the audit log without secrets; an edit that changes nothing is not', async () => {
-    const { send, add, events } = open()
+    const { send, add, events } = await open()
     const { id } = await add()
     await send(`PATCH /api/model-sources/${id}`, { name: 'Rack', models: BODY.models })
     await send(`PATCH /api/model-sources/${id}`, { timeoutSeconds: 30, apiKey: 'sk-second-secret' })
@@ -218,7 +233,7 @@ describe('invalid input', () => {
     [{ models: [{ model: 'a', rawMetadataJson: '{' }] }, 'models.0.rawMetadataJson'],
     [{ healthStatus: 'ok' }, 'healthStatus'],
   ])('%p', async (over, param) => {
-    const { send, sqlite } = open()
+    const { send, sqlite } = await open()
     expect(problem(await send('POST /api/model-sources/', { ...BODY, ...over }))).toEqual([
       400,
       'invalid_model_source_payload',
@@ -228,7 +243,7 @@ describe('invalid input', () => {
   })
 
   test('a taken name, an unknown id, an outdated version', async () => {
-    const { send, add } = open()
+    const { send, add } = await open()
     const { id, version } = await add()
     expect(problem(await send('POST /api/model-sources/', BODY))).toEqual([409, 'name_taken', 'name'])
     const other = await add({ name: 'Other' })
@@ -249,7 +264,7 @@ describe('invalid input', () => {
   })
 
   test('a name that resolves to a metadata address is rejected when it is saved, and when it changes later', async () => {
-    const { send, add, names, source } = open()
+    const { send, add, names, source } = await open()
     names.set('rebind.test', ['169.254.169.254'])
     expect(problem(await send('POST /api/model-sources/', { ...BODY, baseUrl: 'http://rebind.test/v1' }))).toEqual([
       400,
@@ -270,11 +285,11 @@ describe('permissions for sources', () => {
     who.ask(route, { json }).then(async (response) => [response.status, (await response.json()).error?.code])
 
   test('an Operator manages sources, after a confirmation when an address or a key is set', async () => {
-    const app = testApp()
+    const app = await testApp()
     const crowd = people(app)
-    const fresh = crowd.as('operator', { isConfirmed: false })
+    const fresh = await crowd.as('operator', { isConfirmed: false })
     expect(await ask(fresh, 'POST /api/model-sources/', BODY)).toEqual([403, 'step_up_required'])
-    const operator = crowd.as('operator', { username: 'op' })
+    const operator = await crowd.as('operator', { username: 'op' })
     expect(await ask(operator, 'POST /api/model-sources/', BODY)).toEqual([200, undefined])
     const id = app.bindings.sources.enabled[0]?.id
     const patch = (json: object) => ask(fresh, `PATCH /api/model-sources/${id}`, json)
@@ -288,16 +303,16 @@ describe('permissions for sources', () => {
   })
 
   test('a Viewer sees sources without addresses, metadata and error texts, and changes nothing', async () => {
-    const app = testApp()
+    const app = await testApp()
     const crowd = people(app)
-    const admin = crowd.as('admin')
+    const admin = await crowd.as('admin')
     await admin.ask('POST /api/model-sources/', {
       json: { ...BODY, models: [{ model: 'llama-4', rawMetadataJson: '{"secret-hint":1}' }] },
     })
     const id = app.bindings.sources.enabled[0]?.id
     app.source.fail('server_error')
     await admin.ask(`POST /api/model-sources/${id}/test`, { json: {} })
-    const viewer = crowd.as('viewer', { username: 'v' })
+    const viewer = await crowd.as('viewer', { username: 'v' })
     const text = await (await viewer.ask('GET /api/model-sources/')).text()
     expect(JSON.parse(text).sources).toMatchObject([
       { name: 'Rack', baseUrl: null, healthStatus: 'failing', healthCode: 'model_source_error' },
@@ -316,7 +331,7 @@ describe('permissions for sources', () => {
 
 describe('a source test', () => {
   test('lists the models and sends one small request of each kind', async () => {
-    const { send, add, source, events } = open()
+    const { send, add, source, events } = await open()
     source.state.models = ['llama-4', 'nomic-embed']
     const { id } = await add({
       supportsResponses: true,
@@ -346,7 +361,7 @@ describe('a source test', () => {
   })
 
   test('a source without a model list works if it answers', async () => {
-    const { send, add, source } = open()
+    const { send, add, source } = await open()
     source.state.routes = ['/chat/completions']
     const { id } = await add()
     const { body } = await send(`POST /api/model-sources/${id}/test`)
@@ -367,7 +382,7 @@ describe('a source test', () => {
     ['server_error', 'model_source_error'],
     ['unreachable', 'model_source_unreachable'],
   ])('of a source with the fault %s says %s and never contains the key', async (fault, code) => {
-    const { app, send, add, source, sqlite, lines } = open()
+    const { app, send, add, source, sqlite, lines } = await open()
     const { id } = await add()
     source.fail(fault)
     const { status, body } = await settled(app, send(`POST /api/model-sources/${id}/test`))
@@ -390,7 +405,7 @@ describe('a source test', () => {
 
 describe('model discovery', () => {
   test('proposes models without storing them', async () => {
-    const { send, add, source, events } = open()
+    const { send, add, source, events } = await open()
     source.state.models = ['llama-4', 'qwen-5']
     const { id } = await add()
     const { status, body } = await send(`POST /api/model-sources/${id}/discover`)
@@ -411,9 +426,9 @@ describe('model discovery', () => {
 })
 
 describe('pages without scripts', () => {
-  const browser = () => {
-    const app = testApp()
-    const admin = people(app).as('admin')
+  const browser = async () => {
+    const app = await testApp()
+    const admin = await people(app).as('admin')
     const page = async (path: string) => {
       const response = await admin.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
       return [response.status, await response.text()] as const
@@ -430,7 +445,7 @@ describe('pages without scripts', () => {
   const FORM = { name: 'Rack', baseUrl: URL, apiKey: KEY, timeoutSeconds: '', maxConcurrency: '4', isEnabled: 'true' }
 
   test('add a source, discover its models, edit and delete it', async () => {
-    const { app, page, submit } = browser()
+    const { app, page, submit } = await browser()
     expect((await page('/settings/sources'))[1]).toContain('No model sources yet')
     const at = await submit('/api/model-sources/', { ...FORM, supportsChatCompletions: 'true' })
     const [source] = app.bindings.sources.enabled
@@ -459,17 +474,17 @@ describe('pages without scripts', () => {
   })
 
   test('a rejected form shows the reason beside it, and keeps its values except the key', async () => {
-    const { page, submit } = browser()
+    const { page, submit } = await browser()
     const from = { referer: 'http://localhost:2455/settings/sources/new' }
     const at = await submit('/api/model-sources/', { ...FORM, baseUrl: 'http://169.254.169.254/v1' }, from)
     expect(at).toStartWith('/settings/sources/new?problem=invalid_model_source_payload')
     const [, text] = await page(at)
-    for (const part of ['cannot be a model source', 'value="http://169.254.169.254/v1"']) expect(text).toContain(part)
+    for (const part of ['is not allowed.', 'value="http://169.254.169.254/v1"']) expect(text).toContain(part)
     expect(text).not.toContain(KEY)
   })
 
   test('a form limits a key to sources', async () => {
-    const { app, submit } = browser()
+    const { app, submit } = await browser()
     await submit('/api/model-sources/', { ...FORM, supportsChatCompletions: 'true' })
     const id = app.bindings.sources.enabled[0]?.id ?? ''
     await submit('/api/api-keys/', { name: 'k', sourceScope: 'chosen', assignedSourceIds: id, allowOverflow: 'true' })
@@ -480,12 +495,12 @@ describe('pages without scripts', () => {
 })
 
 test('reports show the share of sources, if there is one', async () => {
-  const { send, add, sqlite, clock } = open()
+  const { send, add, sqlite, clock } = await open()
   const { id } = await add()
   const hour = clock.now() - (clock.now() % 3_600_000)
   const put = (account: string, source: string, n: number) =>
     sqlite.run(
-      `INSERT INTO request_hours VALUES (${hour}, '${account}', '', 'm', '', '${source}', ${n}, 0, 0, 0, 0, 0, 0, 0)`,
+      `INSERT INTO request_hours VALUES (${hour}, '${account}', '', 'm', '', '${source}', ${n}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)`,
     )
   const shares = async (query = '') =>
     (await send(`GET /api/reports${query}`)).body.bySource.map((share: Json) => [share.name, share.percentage])
@@ -510,16 +525,18 @@ test('over a real connection, a body shorter than its Content-Length is an inter
       },
     },
   })
+  const { GuardedFetch } = await import('../../src/upstream/guarded-fetch.ts')
   const { SourceFetch } = await import('../../src/upstream/source-fetch.ts')
   const { createDial } = await import('../../src/upstream/dial.ts')
   const { readModels } = await import('../../src/upstream/source-models.ts')
   const { systemClock } = await import('../../src/lib/clock.ts')
   const { systemRandom } = await import('../../src/lib/random.ts')
-  const sourceFetch = new SourceFetch({
+  const guarded = new GuardedFetch({
     dial: createDial({}, fetch, { trustsSocketEnvironment: true, random: systemRandom }),
     lookup: async () => [],
     own: () => ({ port: 1, publicUrl: undefined }),
   })
+  const sourceFetch = new SourceFetch(guarded)
   const baseUrl = `http://127.0.0.1:${liar.port}`
   const failed = readModels({ sourceFetch, clock: systemClock }, { baseUrl, key: () => null })
   expect(await failed.catch((err) => err.code)).toBe('model_source_unreachable')

@@ -17,9 +17,10 @@ type Row = typeof requests.$inferInsert
 
 /** One request per entry of `rows`, `daysAgo` before now. */
 export const log = (app: TestApp, rows: (Partial<Row> & { daysAgo: number })[]) =>
-  commit(app.db, (tx) => {
+  commit(app.db, async (tx) => {
     for (const [n, { daysAgo, ...row }] of rows.entries())
-      tx.insert(requests)
+      await tx
+        .insert(requests)
         .values({
           id: `row-${n}-${daysAgo}`,
           requestId: `request-${n}`,
@@ -42,6 +43,8 @@ export const log = (app: TestApp, rows: (Partial<Row> & { daysAgo: number })[]) 
         .run()
   })
 
+const NO_MOVES = { moves: 0, movedTokens: 0, rejected: 0 }
+
 const compared = async (app: TestApp, query = ''): Promise<StrategyReport> =>
   (await (await app.ask(`GET /api/reports/strategies${query}`)).json()) as StrategyReport // as: checked below
 
@@ -50,8 +53,8 @@ const steady = (days: number, each = 4) =>
 
 describe('GET /api/reports/strategies', () => {
   test('replays the log against every strategy', async () => {
-    const app = testApp({ accounts: 2 })
-    log(app, steady(10))
+    const app = await testApp({ accounts: 2 })
+    await log(app, steady(10))
     const { strategies, ...report } = await compared(app, '?days=14&seed=3')
     expect(report).toEqual({
       days: 14,
@@ -60,6 +63,7 @@ describe('GET /api/reports/strategies', () => {
       sufficient: true,
       coveredDays: 10,
       isMeasured: false,
+      moveRules: { priced: NO_MOVES, fixed: NO_MOVES },
     })
     expect(strategies.map(({ name }) => name)).toEqual([
       'capacity_weighted',
@@ -77,27 +81,45 @@ describe('GET /api/reports/strategies', () => {
   })
 
   test('the same seed gives the same report at any time', async () => {
-    const app = testApp({ accounts: 3 })
-    log(app, steady(8, 30))
+    const app = await testApp({ accounts: 3 })
+    await log(app, steady(8, 30))
     const first = await compared(app, '?seed=5')
-    expect(await compared(testApp({ accounts: 3 }))).not.toEqual(first)
-    app.restart()
+    expect(await compared(await testApp({ accounts: 3 }))).not.toEqual(first)
+    await app.restart()
     expect(await compared(app, '?seed=5')).toEqual(first)
   })
 
+  test('compares moves that pay with moves at a fixed limit, for the strategy in use', async () => {
+    const app = await testApp({ accounts: 2, settings: { routingStrategy: 'usage_weighted' } })
+    // Each request uses 6.9 units of two windows with 225 credits. When an account is at 95 %, the other is almost as
+    // full: reading 18,000 cached tokens again there, 18 units, costs more than staying.
+    const use = { inputTokens: 20_000, cachedInputTokens: 18_000, outputTokens: 100, costMicros: 0, model: 'unpriced' }
+    const rows = Array.from({ length: 62 }, (_, n) => ({
+      ...{ daysAgo: 8 - n / 1000, conversationHash: n < 2 ? 'talk-0' : `talk-${n % 2}` },
+      ...use,
+    }))
+    await log(app, rows)
+    const { strategies, moveRules } = await compared(app)
+    expect(moveRules).toEqual({
+      priced: { moves: 0, movedTokens: 0, rejected: 0 },
+      fixed: { moves: 1, movedTokens: 18_000, rejected: 1 },
+    })
+    expect(strategies.find(({ name }) => name === 'usage_weighted')).toMatchObject({ moves: 0, rejected: 0 })
+  })
+
   test('says when the log covers less than seven days', async () => {
-    const app = testApp()
-    log(app, [{ daysAgo: 6.9 }])
+    const app = await testApp()
+    await log(app, [{ daysAgo: 6.9 }])
     expect(await compared(app)).toMatchObject({ sufficient: false, coveredDays: 6.9, requests: 1 })
-    const almost = testApp()
-    log(almost, [{ daysAgo: 6.99 }])
+    const almost = await testApp()
+    await log(almost, [{ daysAgo: 6.99 }])
     expect(await compared(almost)).toMatchObject({ sufficient: false, coveredDays: 6.9 }) // not “less than a week (7 days)”
-    expect(await compared(testApp({ accounts: 0 }))).toMatchObject({ sufficient: false, requests: 0 })
+    expect(await compared(await testApp({ accounts: 0 }))).toMatchObject({ sufficient: false, requests: 0 })
   })
 
   test('omits warm-ups, failed requests, and older ones', async () => {
-    const app = testApp()
-    log(app, [
+    const app = await testApp()
+    await log(app, [
       { daysAgo: 1, kind: 'warmup' },
       { daysAgo: 1.1, status: 'error', phase: 'upstream', inputTokens: null },
       { daysAgo: 1.2, status: 'error', phase: 'select', inputTokens: null, accountId: null },
@@ -108,9 +130,9 @@ describe('GET /api/reports/strategies', () => {
   })
 
   test('counts rejected requests when the plans are too small', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     // 5 hours of a Plus account have 225 credits, each request uses 8: 28 fit, 12 of each 40 in one hour do not.
-    log(
+    await log(
       app,
       Array.from({ length: 40 }, (_, n) => ({ daysAgo: 8 - n / 1000 })),
     )
@@ -119,10 +141,10 @@ describe('GET /api/reports/strategies', () => {
   })
 
   test('measures what a request uses with the meters of the accounts', async () => {
-    const app = testApp()
+    const app = await testApp()
     const id = app.members[0]?.id ?? ''
     const hour = Math.floor((app.clock.now() - 2 * DAY) / HOUR) * HOUR
-    commit(app.db, (tx) =>
+    await commit(app.db, (tx) =>
       tx
         .insert(usageSamples)
         .values([
@@ -132,11 +154,11 @@ describe('GET /api/reports/strategies', () => {
         .run(),
     )
     // 10 requests of 8 units moved the meter by 40 % of 225 credits: 9 credits each, so 25 fit into a window.
-    log(
+    await log(
       app,
       Array.from({ length: 10 }, (_, n) => ({ daysAgo: (app.clock.now() - hour - n * 1000) / DAY })),
     )
-    log(
+    await log(
       app,
       Array.from({ length: 30 }, (_, n) => ({ daysAgo: 8 - n / 1000 })),
     )
@@ -146,7 +168,7 @@ describe('GET /api/reports/strategies', () => {
   })
 
   test.each(['?days=0', '?days=91', '?days=x', '?seed=-1', '?seed=1.5'])('rejects %s', async (query) => {
-    const response = await testApp().ask(`GET /api/reports/strategies${query}`)
+    const response = await (await testApp()).ask(`GET /api/reports/strategies${query}`)
     expect(response.status).toBe(422)
   })
 })
@@ -156,8 +178,8 @@ describe('the page', () => {
     (await app.ask(`GET ${path}`, { headers: HTML })).text()
 
   test('starts on demand, shows the progress, then the result with a button for each other strategy', async () => {
-    const app = testApp({ accounts: 2 })
-    log(app, steady(3))
+    const app = await testApp({ accounts: 2 })
+    await log(app, steady(3))
     expect(await page(app, '/reports/strategies')).not.toContain('id="progress"')
     const running = await page(app, '/reports/strategies?run=1')
     expect(running).toContain('<progress')
@@ -171,11 +193,11 @@ describe('the page', () => {
   })
 
   test('the button changes the setting; a viewer has none', async () => {
-    const app = testApp()
-    log(app, steady(3))
+    const app = await testApp()
+    await log(app, steady(3))
     const { as } = people(app)
-    const operator = as('operator')
-    const viewer = as('viewer')
+    const operator = await as('operator')
+    const viewer = await as('viewer')
     await compared(app)
     await operator.ask('GET /api/reports/strategies')
     expect(await page(operator, '/reports/strategies')).toContain('Use this strategy')
@@ -196,6 +218,7 @@ describe('the worker thread', () => {
     sufficient: false,
     coveredDays: 0,
     isMeasured: false,
+    moveRules: { priced: NO_MOVES, fixed: NO_MOVES },
     strategies: [],
   })
   const open = () => {

@@ -15,7 +15,7 @@ const get = async (app: TestApp, path: string) => {
 }
 const turn = async (app: TestApp, more: Record<string, unknown> = {}, headers: Record<string, string> = {}) => {
   await (await app.ask('POST /backend-api/codex/responses', { json: codexBody('hello', more), headers })).text()
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
 }
 const report = (app: TestApp, index: number, used: number) =>
   app.bindings.pool.observe(app.members[index]?.id ?? '', {
@@ -32,7 +32,7 @@ const report = (app: TestApp, index: number, used: number) =>
 
 describe('usage', () => {
   test('the summary weighs the windows and adds up seven days', async () => {
-    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+    const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
     report(app, 0, 20)
     report(app, 1, 60)
     await turn(app)
@@ -50,16 +50,17 @@ describe('usage', () => {
   })
 
   test('the history averages samples, the window shows what is left now', async () => {
-    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+    const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
     const [ada, bob] = app.members.map(({ id }) => id) as [string, string]
     const hour = app.clock.now()
-    commit(app.db, (tx) => {
+    await commit(app.db, async (tx) => {
       for (const [ago, fiveHourUsed] of [
         [1, 10],
         [2, 30],
         [30, 100],
       ] as const)
-        tx.insert(usageSamples)
+        await tx
+          .insert(usageSamples)
           .values({ accountId: ada, hour: hour - ago * HOUR_MS, fiveHourUsed })
           .run()
     })
@@ -84,17 +85,17 @@ describe('usage', () => {
   })
 
   test('it needs accounts:read', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { as, addRole } = people(app)
-    addRole('logs', { 'dashboard:read': 'all' })
+    await addRole('logs', { 'dashboard:read': 'all' })
     for (const path of ['summary', 'history', 'window'])
-      expect((await as('logs').ask(`GET /api/usage/${path}`)).status).toBe(403)
+      expect((await (await as('logs')).ask(`GET /api/usage/${path}`)).status).toBe(403)
   })
 })
 
 describe('the exported log', () => {
   test('has the filters of the list, as CSV without spreadsheet formulas', async () => {
-    const app = testApp()
+    const app = await testApp()
     await turn(app)
     await turn(app, { model: '=HYPERLINK("x")' }, { 'user-agent': '=cmd|x/1' })
     const response = await app.ask('GET /api/request-logs/export')
@@ -116,19 +117,19 @@ describe('the exported log', () => {
   })
 
   test('says on its last line that rows are missing after 100,000', async () => {
-    const app = testApp()
+    const app = await testApp()
     await turn(app)
     const { db, bindings } = app
     let pages = 0
     // A log without end: the one row again and again.
     bindings.reader = toReader(
       async (_, name, args) => {
-        const found = read(db, name, args) as { requests: { id: string }[] } // as: the only read
+        const found = (await read(db, name, args)) as { requests: { id: string }[] } // as: the only read
         pages++
         const requests = Array.from({ length: 1000 }, () => found.requests[0])
         return { ...found, requests, nextCursor: getCursor({ startedAt: app.clock.now() + 1, id: 'z' }) }
       },
-      () => {},
+      async () => {},
     )
     for (const [format, end] of [
       ['csv', 'cut off after 100000 rows; choose a shorter time range'],

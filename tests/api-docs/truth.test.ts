@@ -26,8 +26,8 @@ const judged = async (operation: Operation, response: Response): Promise<string>
   return documents(operation, status, code ?? '') ? 'as documented' : `${status} ${code}, which is not documented`
 }
 
-const CALLERS: Record<string, (world: World) => Asker> = {
-  nobody: ({ nobody }) => nobody(),
+const CALLERS: Record<string, (world: World) => Promise<Asker>> = {
+  nobody: async ({ nobody }) => nobody(),
   guest: ({ guest }) => guest(),
   'an Admin who has not confirmed': ({ as }) => as('admin', false),
   'a Viewer': ({ as }) => as('viewer'),
@@ -63,10 +63,10 @@ const listed = (fields: Fields) =>
 describe('changes', () => {
   test.each(CHANGES)('%s', async (name, operation) => {
     const mutation = MUTATIONS[name] ?? {}
-    const world = buildWorld(mutation)
+    const world = await buildWorld(mutation)
     const admin = () => world.as('admin')
     for (const [who, enter] of Object.entries(CALLERS)) {
-      const response = await send(world, operation, mutation, { asker: enter(world) })
+      const response = await send(world, operation, mutation, { asker: await enter(world) })
       expect([who, await judged(operation, response)]).toEqual([who, 'as documented'])
     }
     const wrong: [what: string, Omit<Sending, 'asker'>][] = [
@@ -75,18 +75,18 @@ describe('changes', () => {
       ['an unknown field', { json: { nobodyKnows: 1 } }],
     ]
     for (const [what, sending] of operation.words.files ? wrong.slice(0, 1) : wrong) {
-      const response = await send(world, operation, mutation, { asker: admin(), ...sending })
+      const response = await send(world, operation, mutation, { asker: await admin(), ...sending })
       expect([what, await judged(operation, response)]).toEqual([what, 'as documented'])
     }
   })
 })
 
-describe('reads', () => {
-  const house = testApp({ settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true } })
+describe('reads', async () => {
+  const house = await testApp({ settings: { guestAccessEnabled: true, apiKeyAuthEnabled: true } })
   const crowd = people(house)
-  const key = house.key()
+  const key = await house.key()
   const bearer = { authorization: `Bearer ${key.key}` }
-  const admin = crowd.as('admin')
+  const admin = await crowd.as('admin')
   const known: Record<string, string> = {
     '/api/accounts/:id': house.members[0]?.id ?? '',
     '/accounts/:id': house.members[0]?.id ?? '',
@@ -103,17 +103,18 @@ describe('reads', () => {
     const path = toPath(operation.route)
     const callers = {
       nobody: () => crowd.browser(REMOTE).ask(`GET ${path}`),
-      guest: () => crowd.guest().ask(`GET ${path}`),
-      'a Viewer': () => crowd.as('viewer').ask(`GET ${path}`),
-      'an Admin': () => crowd.as('admin').ask(`GET ${path}`),
-      'an Admin who has not confirmed': () => crowd.as('admin', { isConfirmed: false }).ask(`GET ${path}`),
+      guest: async () => (await crowd.guest()).ask(`GET ${path}`),
+      'a Viewer': async () => (await crowd.as('viewer')).ask(`GET ${path}`),
+      'an Admin': async () => (await crowd.as('admin')).ask(`GET ${path}`),
+      'an Admin who has not confirmed': async () =>
+        (await crowd.as('admin', { isConfirmed: false })).ask(`GET ${path}`),
       'a key': () => crowd.browser().ask(`GET ${path}`, { headers: bearer }),
       'a key that asks for the restricted pool': () =>
         crowd
           .browser()
           .ask(`GET ${path}`, { headers: { ...bearer, 'x-codex-lb-required-capability': 'trusted_cyber' } }),
-      'an Admin with bad parameters': () =>
-        crowd.as('admin').ask(`GET ${path}?limit=-1&since=x&start_date=x&q=${'x'.repeat(300)}`),
+      'an Admin with bad parameters': async () =>
+        (await crowd.as('admin')).ask(`GET ${path}?limit=-1&since=x&start_date=x&q=${'x'.repeat(300)}`),
     }
     for (const [who, ask] of Object.entries(callers))
       expect([who, await judged(operation, await ask())]).toEqual([who, 'as documented'])

@@ -22,6 +22,7 @@ const aPolicy = (over: Partial<KeyPolicy>): KeyPolicy => ({
   efforts: { enforced: null, allowed: null },
   tier: null,
   prohibitFastMode: null,
+  claudeModels: null,
   sourceIds: null,
   allowOverflow: false,
   ownerUserId: null,

@@ -8,20 +8,20 @@ const ME = 'GET /api/dashboard-auth/me'
 const SECURE = /^__Host-sluice_session=([\w-]{43}); Max-Age=\d+; Path=\/; HttpOnly; Secure; SameSite=Lax$/
 
 /** A server that trusts a proxy at 10.0.0.1, and what a browser sends through it. */
-const behindTls = () => {
+const behindTls = async () => {
   const environment = {
     CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
     CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.1/32',
   }
-  const app = testApp({ accounts: 0, environment })
-  people(app).add({ username: 'anna', role: 'admin' })
+  const app = await testApp({ accounts: 0, environment })
+  await people(app).add({ username: 'anna', role: 'admin' })
   const json = { username: 'anna', password: PASSWORD }
   const headers = { host: 'sluice.test', 'x-forwarded-for': '192.0.2.7', 'x-forwarded-proto': 'HTTPS' }
   return { ...app, headers, json }
 }
 
 test('behind a TLS proxy it is for this host and https only', async () => {
-  const { ask, headers, json } = behindTls()
+  const { ask, headers, json } = await behindTls()
   const peer = '10.0.0.1'
   const set = (await ask(LOGIN, { json, headers, peer })).headers.getSetCookie()[0] ?? ''
   expect(set).toMatch(SECURE)
@@ -35,7 +35,7 @@ test('behind a TLS proxy it is for this host and https only', async () => {
 })
 
 test('it outlives its session, so that an expired session is not mistaken for none', async () => {
-  const { ask, headers, json, bindings } = behindTls()
+  const { ask, headers, json, bindings } = await behindTls()
   const set = (await ask(LOGIN, { json, headers, peer: '10.0.0.1' })).headers.getSetCookie()[0]
   expect(Number(/Max-Age=(\d+)/.exec(set ?? '')?.[1])).toBeGreaterThan(
     bindings.settings.current().dashboardSessionTtlSeconds,
@@ -43,9 +43,9 @@ test('it outlives its session, so that an expired session is not mistaken for no
 })
 
 test('it is also replaced if the clock was ahead when a year-long session began', async () => {
-  const app = testApp({ accounts: 0, settings: { dashboardSessionTtlSeconds: 31_536_000 } })
+  const app = await testApp({ accounts: 0, settings: { dashboardSessionTtlSeconds: 31_536_000 } })
   const { add, browser } = people(app)
-  add({ username: 'anna', role: 'admin' })
+  await add({ username: 'anna', role: 'admin' })
   const anna = browser('192.0.2.7')
   await anna.ask(LOGIN, { json: { username: 'anna', password: PASSWORD } })
   app.clock.set(-6 * 86_400_000)
@@ -55,7 +55,7 @@ test('it is also replaced if the clock was ahead when a year-long session began'
 })
 
 test('an https cookie from the other scheme is replaced by the new one', async () => {
-  const { ask, headers, json } = behindTls()
+  const { ask, headers, json } = await behindTls()
   const peer = '192.0.2.7'
   const stray = { ...headers, cookie: `__Host-sluice_session=${'x'.repeat(43)}` }
   for (const route of [LOGIN, 'POST /api/dashboard-auth/logout']) {
@@ -66,7 +66,7 @@ test('an https cookie from the other scheme is replaced by the new one', async (
 })
 
 test('an untrusted proxy does not make it an https cookie', async () => {
-  const { ask, headers, json } = behindTls()
+  const { ask, headers, json } = await behindTls()
   const set = (await ask(LOGIN, { json, headers, peer: '192.0.2.7' })).headers.getSetCookie()[0]
   expect(set).toMatch(/^sluice_session=[\w-]{43}; Max-Age=\d+; Path=\/; HttpOnly; SameSite=Lax$/)
 })

@@ -116,7 +116,7 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(await page.locator('[name=accountIds], .bulk').count()).toBe(0)
   await page.click('.account-link')
   await page.locator('.tabs a').first().waitFor()
-  expect(await getTexts(page.locator('.tabs a'))).toEqual(['Usage', 'Routing', 'Events'])
+  expect(await getTexts(page.locator('.tabs a'))).toEqual(['Usage', 'Statement', 'Routing', 'Events'])
   expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
   expect(await getText(page.locator('.action-reasons'))).toBe('Your role can view accounts but not change them.')
   expect(await page.content()).not.toContain('ada@')

@@ -35,6 +35,7 @@ describe.each(LOOKS)('$name', ({ name, ...options }) => {
       list: '/accounts',
       cards: '/accounts?view=cards',
       usage: ada,
+      statement: `${ada}?tab=statement`,
       routing: `${ada}?tab=routing`,
       events: `${ada}?tab=events`,
       credentials: `${ada}?tab=credentials`,
@@ -445,12 +446,10 @@ const recordWeek = async (accountId: string): Promise<void> => {
     ['gpt-5.5', 1_234_000],
     ['gpt-5.4-mini', 90_000],
   ] as const)
-    db.run("INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, '', '', 120, 2, 1, 90000, 30000, 12000, ?, 0)", [
-      hour - 5 * HOUR_MS,
-      accountId,
-      model,
-      cost,
-    ])
+    db.run(
+      "INSERT OR REPLACE INTO request_hours VALUES (?, ?, '', ?, '', '', 120, 2, 1, 90000, 30000, 12000, ?, 0, 0, 0, 0)",
+      [hour - 5 * HOUR_MS, accountId, model, cost],
+    )
   const events = [
     ['import', 'added', 'auth.json'],
     ['token', 'refreshed', null],

@@ -25,6 +25,7 @@ const getDialog = (link: string, shown: string) => async (page: Page) => {
 
 const accountStops: Stops = ({ accounts: { ada, linus, tony } }) => [
   { name: 'usage', path: `/accounts/${ada}` },
+  { name: 'statement', path: `/accounts/${ada}?tab=statement&period=30d` },
   { name: 'routing', path: `/accounts/${ada}?tab=routing` },
   { name: 'events', path: `/accounts/${ada}?tab=events` },
   { name: 'credentials', path: `/accounts/${ada}?tab=credentials` },
@@ -51,6 +52,12 @@ const importing: NonNullable<Stop['act']> = async (page, { files }) => {
   await page.waitForURL(/draft=imp_/)
 }
 
+const planning: NonNullable<Stop['act']> = async (page, { files }) => {
+  await page.setInputFiles('[name=files]', files)
+  await page.click('#form-import [type=submit]')
+  await page.waitForURL(/plan=imp_/)
+}
+
 /** The script begins a sign-in by itself, unless the last one failed or a proxy pool can be chosen. */
 const signInStops =
   (way: 'browser' | 'device'): Stops =>
@@ -71,7 +78,7 @@ export const PAGES: Record<string, Stops> = {
   '/dashboard': () => [
     { name: 'full', path: '/dashboard' },
     { name: 'chart as a table', path: '/dashboard?period=1h', act: press('#requests summary') },
-    { name: 'menu of the account', path: '/dashboard', act: press('.menu summary') },
+    { name: 'menu of the account', path: '/dashboard', act: press('summary.menu-button:not(.bell-button)') },
     { name: 'shortcuts', path: '/dashboard', act: (page) => page.keyboard.press('?') },
     { name: 'help of a card', path: '/dashboard', act: press('#requests .help') },
     { name: 'new', path: '/dashboard', as: 'new' },
@@ -91,6 +98,19 @@ export const PAGES: Record<string, Stops> = {
   '/accounts/new/import': () => [
     { name: 'before', path: '/accounts/new/import' },
     { name: 'looked at', path: '/accounts/new/import', act: importing },
+  ],
+  '/accounts/import': () => [
+    { name: 'before', path: '/accounts/import' },
+    { name: 'plan', path: '/accounts/import', act: planning },
+    {
+      name: 'result',
+      path: '/accounts/import',
+      act: async (page, world) => {
+        await planning(page, world)
+        await page.click('#form-import [type=submit]')
+        await page.waitForSelector('text=Import finished')
+      },
+    },
   ],
   '/doctor': plainly('/doctor'),
   '/docs': plainly('/docs'),
@@ -200,6 +220,15 @@ export const PAGES: Record<string, Stops> = {
   '/settings/automations/new': plainly('/settings/automations/new?ready=mornings'),
   '/settings/automations/:id': ({ automation }) => [{ name: 'plain', path: `/settings/automations/${automation}` }],
   '/settings/automations/runs/:id': ({ run }) => [{ name: 'plain', path: `/settings/automations/runs/${run}` }],
+  '/settings/alerts': () => [
+    { name: 'list', path: '/settings/alerts' },
+    { name: 'none yet', path: '/settings/alerts', as: 'new' },
+  ],
+  '/settings/alerts/new': () => [
+    { name: 'kinds', path: '/settings/alerts/new' },
+    { name: 'mail', path: '/settings/alerts/new?kind=smtp' },
+  ],
+  '/settings/alerts/:id': ({ channel }) => [{ name: 'plain', path: `/settings/alerts/${channel}` }],
   '/settings/sources': () => [
     { name: 'list', path: '/settings/sources' },
     { name: 'none yet', path: '/settings/sources', as: 'new' },
@@ -248,6 +277,7 @@ export const NO_PAGES: Record<string, string> = {
   '/apis': 'leads to the keys',
   '/logs/explain': 'leads to the simulator',
   '/metrics': 'text for Prometheus',
+  '/mcp': 'an interface for programs',
   '/doctor/stream': 'pieces that are timed',
   '/doctor/socket': 'a socket',
   '/assets/:file': 'style and scripts',
@@ -270,5 +300,6 @@ export const PARTS: Record<string, string> = {
   '/logs/tail': '/logs',
   '/footer': '/keys',
   '/capture-line': '/keys',
+  '/bell': '/keys',
   '/doctor/checks': '/keys/:key',
 }

@@ -30,6 +30,8 @@ export interface Ids {
   membersKey: string
   /** The ID of a model source. */
   source: string
+  /** The ID of an alert channel. */
+  channel: string
   conversation: string
   /** The token of a pending invite. */
   inviteToken: string
@@ -140,6 +142,9 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   const models = [{ model: 'llama-4', contextWindow: 128_000, supportsTools: true, inputPer1m: 0.1, outputPer1m: 0.4 }]
   const rack = { name: 'Rack', baseUrl: 'http://10.1.2.3:8000/v1', models }
   const { id: source } = await world.api<{ id: string }>('POST', '/api/model-sources/', rack)
+  const { id: channel } = await world.api<{ id: string }>('POST', '/api/alerts/channels', {
+    ...{ kind: 'webhook', name: 'Pager', target: { url: 'https://203.0.113.9/hook' } },
+  })
   const files = ['new.json', 'broken.json'].map((name) => join(world.dataDir, name))
   writeFileSync(files[0] ?? '', world.upstream.addAccount({ email: 'emmy@example.test' }).authJson())
   writeFileSync(files[1] ?? '', '{"tokens":')
@@ -155,6 +160,7 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       ...captured,
       membersKey,
       source,
+      channel,
       conversation: conversations[0]?.conversationId ?? '',
       inviteToken,
       files,
@@ -264,6 +270,19 @@ const recordWeek = (dataDir: string, accountId: string): void => {
       const values = [accountId, hour - back * HOUR_MS, (back * 37) % 90, ((167 - back) * 0.6) % 100]
       db.run('INSERT INTO usage_samples (account_id, hour, five_hour_used, weekly_used) VALUES (?, ?, ?, ?)', values)
     }
+    for (let back = 160; back > 0; back -= 8)
+      db.run(
+        `INSERT INTO meter_readings (account_id, "window", at, used_percent, window_minutes, reset_at, running,
+           priced_micros_here, tokens_here, requests_here, unpriced_here)
+         VALUES (?, 'weekly', ?, ?, 10080, ?, 0, ?, 1000, ?, 0)`,
+        [
+          accountId,
+          hour - back * HOUR_MS,
+          (160 - back) * 0.5,
+          hour + 20 * HOUR_MS,
+          ...(back === 40 ? [0, 0] : [1_500_000, 40]),
+        ],
+      )
     for (const [index, model] of ['gpt-5.5', 'gpt-5.4-mini', 'gpt-5.5'].entries())
       db.run(
         `INSERT OR REPLACE INTO request_hours

@@ -114,6 +114,7 @@ test('pausing and resuming several accounts', async () => {
   await pressAt(page.getByLabel('Select emmy@example.test'), 'Space')
   await pressAt(page.getByLabel('Select grace@example.test'), 'Space')
   await pressAt(button('Pause'))
+  await page.locator('.done', { hasText: 'Accounts paused' }).waitFor() // the badges change earlier
   await Promise.all([standsAt('emmy', 'Paused'), standsAt('grace', 'Paused')])
   await page.locator('.bulk :focus').waitFor()
   await pressAt(button('Resume'))
@@ -279,7 +280,7 @@ test('a dialog opened by a button handles its own keys', async () => {
 
 test('the menu and the list of shortcuts close with Escape, and the focus returns', async () => {
   await page.goto(`${url}/dashboard`)
-  const menu = page.locator('.menu > summary')
+  const menu = page.locator('summary.menu-button:not(.bell-button)')
   await pressAt(menu)
   await tabTo(link('My account'))
   await page.keyboard.press('Escape')

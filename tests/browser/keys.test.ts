@@ -1,5 +1,6 @@
 /** Keys in a browser: created with three fields, shown once, pasted, tested, changed and deleted. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import type { Route } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { spawnServer } from '../support/spawn.ts'
 import {
@@ -112,8 +113,33 @@ test('a failing test replaces the result of an earlier one', async () => {
   await page.unroute('**/api/api-keys/*/test')
   await page.route('**/api/api-keys/*/test', (route) => route.abort())
   await page.click('[data-path-test]')
-  await page.locator('.is-offline').waitFor()
+  await page.locator('#form-test').getByText('Sluice didn’t answer. Try again.').waitFor()
   expect(await getText(result)).toBe('')
+  await page.unroute('**/api/api-keys/*/test')
+  await page.click('[data-path-test]')
+  await result.getByText('It works.').waitFor()
+  expect(await getText(page.locator('#form-test .form-problem'))).toBe('')
+})
+
+test.each([
+  ['no answer', (route: Route) => route.abort()],
+  ['a proxy answers', (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: 'Bad Gateway' })],
+] as const)('when %s, a form says so, also after a message of the server', async (_, answer) => {
+  await using visit = await browser.visit(`${world.url}/keys/new`, { untilLive: true })
+  const { page } = visit
+  const before = await world.api<unknown[]>('GET', '/api/api-keys/')
+  await page.fill('[name=name]', 'unanswered')
+  await page.route('**/api/api-keys/', answer)
+  await page.click('#form-key [type=submit]')
+  const problem = page.locator('#form-key').getByText('Sluice didn’t answer. Try again.')
+  await problem.waitFor()
+  await page.locator('.is-offline').waitFor()
+  await world.api('POST', '/api/api-keys/', { name: 'live' }) // whose message removes the line at the top
+  await page.locator('html:not(.is-offline)').waitFor()
+  expect(await problem.isVisible()).toBe(true)
+  expect(await page.inputValue('[name=name]')).toBe('unanswered')
+  await world.api('DELETE', `/api/api-keys/${await idOf('live')}`)
+  expect(await world.api<unknown[]>('GET', '/api/api-keys/')).toEqual(before)
 })
 
 test('behind a misconfigured proxy a key works, and the test says what clients would encounter', async () => {
@@ -214,12 +240,14 @@ test('changing, disabling, a new secret, and deleting', async () => {
   await page.click('text=Save')
   await page.locator('#limits:has-text("$2.50")').waitFor()
   await page.click('button:has-text("Turn off")')
-  await page.locator('.key-head:has-text("Off")').waitFor()
+  await page.locator('button:has-text("Turn on")').waitFor() // the badge changes before the key does
   await page.click('[data-path-test]')
   await page.locator('#key-test .tone-bad').waitFor()
+  expect(await getText(page.locator('.key-head'))).toContain('Off')
   expect(await getText(page.locator('#key-test'))).toContain('The key is turned off')
   await page.click('button:has-text("Turn on")')
-  await page.locator('.key-head:has-text("Active")').waitFor()
+  await page.locator('button:has-text("Turn off")').waitFor()
+  expect(await getText(page.locator('.key-head'))).toContain('Active')
   await page.click('button:has-text("Replace secret")')
   await page.locator('.command-key').waitFor()
   await page.click('text=Done, I copied it')

@@ -94,17 +94,24 @@ test('a request opens beside the list, has a URL, and closes with Back, Escape a
   expect(visit.problems).toEqual([])
 })
 
-test('dragging over the histogram sets the time, and a click sets one bar', async () => {
-  await using visit = await browser.visit(at('/logs?range=24h&status=ok'))
-  const { page } = visit
+const readHistogram = async (page: Page) => {
   const { from, step, bars, box } = await page.locator('#log-histogram svg').evaluate((svg) => ({
     from: Date.parse(svg.closest('figure')!.dataset.from!),
     step: Number(svg.closest('figure')!.dataset.step),
     bars: (svg as SVGSVGElement).viewBox.baseVal.width, // as: it is one
     box: svg.getBoundingClientRect().toJSON() as DOMRect, // as: its members
   }))
-  const timeOf = (bar: number) => `${new Date(from + bar * step).toISOString().slice(0, 19)}Z`
-  const getMiddle = (bar: number) => box.x + ((bar + 0.5) / bars) * box.width
+  return {
+    ...{ step, bars, box },
+    timeOf: (bar: number) => `${new Date(from + bar * step).toISOString().slice(0, 19)}Z`,
+    getMiddle: (bar: number) => box.x + ((bar + 0.5) / bars) * box.width,
+  }
+}
+
+test('dragging over the histogram sets the time, and a click sets one bar', async () => {
+  await using visit = await browser.visit(at('/logs?range=24h&status=ok'))
+  const { page } = visit
+  const { step, bars, box, timeOf, getMiddle } = await readHistogram(page)
   await page.mouse.move(getMiddle(bars - 1), box.y + 20)
   await page.mouse.down()
   await page.mouse.move(getMiddle(0), box.y + 30, { steps: 3 })
@@ -118,9 +125,10 @@ test('dragging over the histogram sets the time, and a click sets one bar', asyn
   })
   expect((await ids(page)).length).toBeGreaterThan(0)
   await page.goBack()
-  await page.mouse.click(getMiddle(bars - 1), box.y + 20)
+  const again = await readHistogram(page) // a minute may have begun
+  await page.mouse.click(again.getMiddle(bars - 1), box.y + 20)
   await page.waitForURL(/since=/)
-  expect(new URL(page.url()).searchParams.get('since')).toBe(timeOf(bars - 1))
+  expect(new URL(page.url()).searchParams.get('since')).toBe(again.timeOf(bars - 1))
   expect(visit.problems).toEqual([])
 })
 

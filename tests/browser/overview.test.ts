@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { spawnServer } from '../support/spawn.ts'
+import { FROM_SOURCE, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import {
@@ -74,6 +74,7 @@ test('the commands of the first steps work unchanged, and the steps update witho
   const upstream = createUpstream()
   const service = upstream.listen()
   await using server = await spawnServer({
+    command: FROM_SOURCE,
     env: { CODEX_LB_UPSTREAM_BASE_URL: `${service.url}/backend-api`, CODEX_LB_AUTH_BASE_URL: service.url },
   })
   const home = join(server.dataDir, 'home')
@@ -84,7 +85,7 @@ test('the commands of the first steps work unchanged, and the steps update witho
   const [importing = '', creating = ''] = await getTexts(visit.page.locator('.command code'))
   // npm would install packages first where some have changed.
   const run = (command: string) => {
-    const direct = command.replace('npm run sluice --', `${process.execPath} src/main.ts`)
+    const direct = command.replace('npm run sluice --', FROM_SOURCE.join(' '))
     return Bun.spawnSync(['sh', '-c', direct], { env: { ...process.env, HOME: home } }).stdout.toString()
   }
   expect(importing).toContain('npm run sluice -- accounts import')
@@ -422,12 +423,12 @@ describe('for everyone', () => {
   test('everything that can have the focus shows it', async () => {
     await using visit = await browser.visit(dashboard())
     const seen: string[] = []
-    for (let stop = 0; stop < 12; stop += 1) {
+    for (let stop = 0; stop < 13; stop += 1) {
       await visit.page.keyboard.press('Tab')
       const focused = await focusedElement(visit.page)
       if (focused === null) break
       expect(focused.ring).not.toBe('')
-      seen.push(focused.name)
+      seen.push(/^\d+$|^No alerts$/.test(focused.name) ? 'the bell' : focused.name)
     }
     expect(seen).toEqual([
       'Skip to content',
@@ -439,6 +440,7 @@ describe('for everyone', () => {
       'Reports',
       'Settings',
       'Search',
+      'the bell',
       'Hide names and e-mails',
       'Switch light and dark',
       'Set a password',

@@ -28,7 +28,7 @@ test('a passkey is added, signs in, confirms a change, and is removed', async ()
   await Promise.all([page.waitForURL(/done=passkey_added/), page.click('[data-passkey] button')])
   expect(await getTexts(page.locator('#passkeys .row strong'))).toEqual(['Test laptop'])
 
-  await page.click('.menu summary')
+  await page.click('summary.menu-button:not(.bell-button)')
   await Promise.all([page.waitForURL(/\/login/), page.click('text=Sign out')])
   await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('text=Use a passkey')])
   expect(await getText(page.locator('.menu-name'))).toBe('admin')

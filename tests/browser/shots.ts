@@ -53,6 +53,7 @@ export const findShots = async ({ url, link, key }: Demo) => {
   const pages = (captured: Captured): Shot[] => [
     ...Object.entries(PAGES).map(([name, path]) => ({ name, path })),
     ...['ada', 'linus', 'barbara'].map((name) => ({ name: `account-${name}`, path: toAccount(name) })),
+    { name: 'account-statement', path: `${toAccount('ada')}?tab=statement` },
     { name: 'account-routing', path: `${toAccount('ada')}?tab=routing` },
     { name: 'account-events', path: `${toAccount('linus')}?tab=events` },
     { name: 'account-credentials', path: `${toAccount('ada')}?tab=credentials` },
@@ -147,6 +148,9 @@ const PAGES: Record<string, string> = {
   'settings-routing': '/settings/routing',
   'settings-automations': '/settings/automations',
   'settings-automations-new': '/settings/automations/new?ready=mornings',
+  'settings-alerts': '/settings/alerts',
+  'settings-alert-kinds': '/settings/alerts/new',
+  'settings-alert-mail': '/settings/alerts/new?kind=smtp',
   'settings-sources': '/settings/sources',
   'settings-source-new': '/settings/sources/new',
   'sticky-sessions': '/settings/routing/sessions',

@@ -22,11 +22,11 @@ afterEach(() => rmSync(dataDir, { recursive: true }))
 
 const sluice = (...args: string[]) => runInProcess(args, { dataDir })
 const edit = (...args: string[]) => sluice('accounts', 'edit', 'ada@example.test', ...args)
-const stored = () => {
+const stored = async () => {
   const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
   try {
-    const [account] = listAccounts(db)
-    return { ...account!, tags: getTags(db, account!.id), keys: listKeys(db, 'all') } // it was imported
+    const [account] = await listAccounts(db)
+    return { ...account!, tags: await getTags(db, account!.id), keys: await listKeys(db, 'all') } // it was imported
   } finally {
     sqlite.close()
   }
@@ -48,7 +48,7 @@ test('caps, tags, order and policy are set and cleared', async () => {
     'preserve',
   ]
   expect(await edit(...set)).toEqual({ exitCode: 0, stdout: 'Changed ada@example.test.\n', stderr: '' })
-  expect(stored()).toMatchObject({
+  expect(await stored()).toMatchObject({
     maxUsedPercentPrimary: 60,
     maxUsedPercentSecondary: 80,
     tags: ['a', 'b'],
@@ -56,7 +56,12 @@ test('caps, tags, order and policy are set and cleared', async () => {
     routingPolicy: 'preserve',
   })
   await edit('--max-5h', 'none', '--remove-tags', '--position', 'none')
-  expect(stored()).toMatchObject({ maxUsedPercentPrimary: null, maxUsedPercentSecondary: 80, tags: [], position: null })
+  expect(await stored()).toMatchObject({
+    maxUsedPercentPrimary: null,
+    maxUsedPercentSecondary: 80,
+    tags: [],
+    position: null,
+  })
 })
 
 test.each([
@@ -82,8 +87,43 @@ test('an exemption needs an owner, and an unknown one is named', async () => {
 test('keys get and lose tags and a rule for fast mode', async () => {
   const made = await sluice('keys', 'create', '--name', 'ci', '--account-tag', 'team', '--prohibit-fast-mode', 'strip')
   expect(made.exitCode).toBe(0)
-  expect(stored().keys).toMatchObject([{ assignedTags: ['team'], prohibitFastMode: 'strip' }])
+  expect((await stored()).keys).toMatchObject([{ assignedTags: ['team'], prohibitFastMode: 'strip' }])
   expect((await sluice('keys', 'edit', 'ci', '--all-accounts', '--prohibit-fast-mode', 'default')).exitCode).toBe(0)
-  expect(stored().keys).toMatchObject([{ assignedTags: null, prohibitFastMode: null }])
+  expect((await stored()).keys).toMatchObject([{ assignedTags: null, prohibitFastMode: null }])
   expect((await sluice('keys', 'edit', 'ci', '--prohibit-fast-mode', 'never')).exitCode).toBe(2)
+})
+
+test('keys get and lose models for Claude names', async () => {
+  const opus = { model: 'gpt-5.5:cloud', effort: 'high' }
+  const args = ['--claude-model', 'opus=gpt-5.5:cloud:high', '--claude-model', 'haiku=gpt-5.4']
+  expect((await sluice('keys', 'create', '--name', 'ci', ...args)).exitCode).toBe(0)
+  expect((await stored()).keys[0]?.claudeModels).toEqual({
+    opus,
+    sonnet: null,
+    haiku: { model: 'gpt-5.4', effort: null },
+  })
+  const local = ['--claude-model', 'opus=qwen3:8b', '--claude-model', 'sonnet=qwen3:8b:low']
+  expect((await sluice('keys', 'edit', 'ci', ...local, '--claude-model', 'haiku=llama4:latest')).exitCode).toBe(0)
+  expect((await stored()).keys[0]?.claudeModels).toEqual({
+    opus: { model: 'qwen3:8b', effort: null },
+    sonnet: { model: 'qwen3:8b', effort: 'low' },
+    haiku: { model: 'llama4:latest', effort: null },
+  })
+  expect((await sluice('keys', 'edit', 'ci', '--claude-model', 'default')).exitCode).toBe(0)
+  expect((await stored()).keys[0]?.claudeModels).toBeNull()
+  const wrong = await sluice('keys', 'edit', 'ci', '--claude-model', 'fable=gpt-5.5')
+  expect([wrong.exitCode, wrong.stderr]).toEqual([
+    2,
+    expect.stringContaining('is not SIZE=MODEL[:EFFORT]. Sizes: opus'),
+  ])
+})
+
+test('the setting for Claude names is set as JSON', async () => {
+  const set = await sluice('settings', 'set', 'claudeModels={"opus":{"model":"gpt-5.5"}}')
+  expect(set.stdout).toContain('"opus":{"model":"gpt-5.5","effort":null}')
+  const wrong = await sluice('settings', 'set', 'claudeModels={"large":{"model":"gpt-5.5"}}')
+  expect([wrong.exitCode, wrong.stderr]).toEqual([
+    2,
+    expect.stringContaining('claudeModels must be JSON with opus, sonnet, haiku, not'),
+  ])
 })

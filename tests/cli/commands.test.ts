@@ -108,7 +108,9 @@ test.each([
 
 test('the allowed values of a setting are described without schema jargon', () => {
   for (const name of SETTING_NAMES) {
-    expect(getExpected(name)).toMatch(/^(a whole number from|a number (from|above)|true or false|one of|text)/)
+    expect(getExpected(name)).toMatch(
+      /^(a whole number from|a number (from|above)|true or false|one of|text|JSON with)/,
+    )
     expect(getExpected(name)).not.toMatch(/undefined|null|string|int|received/i)
   }
   expect(getExpected('relativeAvailabilityTopK')).toBe('a whole number from 1 to 20')

@@ -50,10 +50,10 @@ describe.each([false, true])('sockets %p', (sockets) => {
       () => server.stderr(),
     )
     expect(server.limits()).toMatchObject({ ...POOL, planType: null })
-    const transports = new Set(
-      (await world.api<Logged>('GET', '/api/request-logs')).requests.map((row) => row.transport),
-    )
-    expect(transports.has('websocket')).toBe(sockets)
+    const transports = async () =>
+      (await world.api<Logged>('GET', '/api/request-logs')).requests.map((row) => row.transport)
+    await until(async () => (await transports()).includes(sockets ? 'websocket' : 'http'), world.output)
+    expect((await transports()).includes('websocket')).toBe(sockets)
   })
 })
 

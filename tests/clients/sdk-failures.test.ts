@@ -83,10 +83,10 @@ READERS.LangChain = async ({ baseURL, apiKey }) => {
 /** A separate server, because a broken stream puts its account into cooldown. */
 const answer = async (read: Read, fault?: Fault): Promise<string> => {
   await using stack = new AsyncDisposableStack()
-  const service = stack.adopt(liveService(), (one) => one.stop())
+  const service = stack.adopt(await liveService(), (one) => one.stop())
   service.upstream.script(() => answers.text(TEXT, { deltaChars: 4 }))
   if (fault) service.members[0]!.sim.always(fault)
-  return await read({ baseURL: `${service.url}/v1`, apiKey: service.key().key })
+  return await read({ baseURL: `${service.url}/v1`, apiKey: (await service.key()).key })
 }
 
 describe.each(Object.entries(READERS))('%s', (_name, read) => {

@@ -5,18 +5,21 @@ import { systemClock } from '../../src/lib/clock.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import type { Source } from '../../src/model/sources/sources.ts'
 import { createDial } from '../../src/upstream/dial.ts'
-import { createLookup, SourceFetch } from '../../src/upstream/source-fetch.ts'
+import { createLookup, GuardedFetch } from '../../src/upstream/guarded-fetch.ts'
+import { SourceFetch } from '../../src/upstream/source-fetch.ts'
 import { readModels } from '../../src/upstream/source-models.ts'
 import { testSource } from '../../src/upstream/source-test.ts'
 
 const mock = new LLMock({ port: 0 })
 const deps = {
   clock: systemClock,
-  sourceFetch: new SourceFetch({
-    dial: createDial({}, fetch, { trustsSocketEnvironment: true, random: systemRandom }),
-    lookup: createLookup(),
-    own: () => ({ port: 1, publicUrl: undefined }),
-  }),
+  sourceFetch: new SourceFetch(
+    new GuardedFetch({
+      dial: createDial({}, fetch, { trustsSocketEnvironment: true, random: systemRandom }),
+      lookup: createLookup(),
+      own: () => ({ port: 1, publicUrl: undefined }),
+    }),
+  ),
 }
 
 beforeAll(async () => {

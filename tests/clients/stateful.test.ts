@@ -104,11 +104,11 @@ describe.each([
 
   test('through an account change between two steps', async () => {
     await using stack = new AsyncDisposableStack()
-    const service = stack.adopt(liveService({ accounts: 2 }), (one) => one.stop())
+    const service = stack.adopt(await liveService({ accounts: 2 }), (one) => one.stop())
     looksAround(service.upstream)
     const used = () => service.upstream.requests.filter(({ status }) => status === 200).map(({ account }) => account)
     const result = await (generateText as typeof generateText7)({
-      ...request({ url: service.url, key: service.key().key }),
+      ...request({ url: service.url, key: (await service.key()).key }),
       messages,
       onStepFinish: () => {
         const owner = service.members.find(({ sim }) => sim.chatgptAccountId === used().at(-1))

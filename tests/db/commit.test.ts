@@ -1,12 +1,18 @@
-/** One synchronous transaction, all or nothing, and one change notice afterwards. */
-import { describe, expect, test } from 'bun:test'
+/** One transaction, all or nothing, and one change notice afterwards. */
+import { afterAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { integer, sqliteTable, text } from 'drizzle-orm/sqlite-core'
-import { announceAll, commit, type Db, notice, onChange, TOPICS, type Tx } from '../../db/commit.ts'
+import { isOutcomeUnknown } from '../../db/busy.ts'
+import { announceAll, commit, type Db, notice, onChange, onWriter, TOPICS, type Tx } from '../../db/commit.ts'
+import { waitForLocksAtMost, waitForOneLockAtMost } from '../../db/connection.ts'
+import { migrate } from '../../db/migrate.ts'
+import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
+import { writeLedger } from '../../src/proxy/ledger/ledger-writer.ts'
+import { loseAnswer } from '../support/lost-answer.ts'
 
 type ThingId = string & { readonly brand?: 'thing' }
 
@@ -20,8 +26,11 @@ const things = sqliteTable('things', {
 
 const aThing = { id: 'a', createdAt: 1, isOpen: true, tags: ['x'], state: 'new' } as const
 
+const folder = mkdtempSync(join(tmpdir(), 'commit-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
 const open = (onListenerError?: (error: unknown) => void) => {
-  const { sqlite, db } = openDatabase(':memory:', { onListenerError })
+  const { sqlite, db } = openDatabase(join(mkdtempSync(join(folder, 'db-')), 'a.db'), { onListenerError })
   sqlite.run('CREATE TABLE things (id TEXT PRIMARY KEY, created_at INTEGER, is_open INTEGER, tags TEXT, state TEXT)')
   return { sqlite, db }
 }
@@ -32,18 +41,18 @@ const add = (tx: Tx, thingId = 'a') =>
     .values({ ...aThing, id: thingId, tags: ['x'] })
     .run()
 
-const count = (db: Db) => db.select().from(things).all().length
+const count = async (db: Db) => (await db.select().from(things).all()).length
 
 describe('commit', () => {
-  test('stores what the callback wrote and returns its value', () => {
+  test('stores what the callback wrote and returns its value', async () => {
     const { sqlite, db } = open()
-    const written = commit(db, (tx) => {
-      const { changes } = add(tx)
-      const updated = tx.update(things).set({ state: 'old' }).where(eq(things.id, 'a')).returning().get()
-      return { changes, seenInside: count(tx), state: updated?.state }
+    const written = await commit(db, async (tx) => {
+      const { changes } = await add(tx)
+      const updated = await tx.update(things).set({ state: 'old' }).where(eq(things.id, 'a')).returning().get()
+      return { changes, seenInside: await count(tx), state: updated?.state }
     })
     expect(written).toEqual({ changes: 1, seenInside: 1, state: 'old' })
-    expect(db.select().from(things).get()).toEqual({ ...aThing, tags: ['x'], state: 'old' })
+    expect(await db.select().from(things).get()).toEqual({ ...aThing, tags: ['x'], state: 'old' })
     expect(sqlite.query('SELECT created_at, is_open, tags FROM things').get()).toEqual({
       created_at: 1,
       is_open: 1,
@@ -51,64 +60,51 @@ describe('commit', () => {
     })
   })
 
-  test('a throw rolls everything back and announces nothing', () => {
+  test('a throw rolls everything back and announces nothing', async () => {
     const { db } = open()
     const heard: unknown[] = []
-    onChange(db, (topics) => heard.push(topics))
+    onChange(db, async (topics) => heard.push(topics))
     const failing = () =>
-      commit(db, (tx) => {
-        add(tx)
+      commit(db, async (tx) => {
+        await add(tx)
         notice(tx, 'keys')
         throw new Error('no')
       })
-    expect(failing).toThrow('no')
-    expect(count(db)).toBe(0)
+    await expect(failing()).rejects.toThrow('no')
+    expect(await count(db)).toBe(0)
     expect(heard).toEqual([])
-    commit(db, (tx) => add(tx))
+    await commit(db, (tx) => add(tx))
     expect(heard).toEqual([])
-    expect(count(db)).toBe(1)
+    expect(await count(db)).toBe(1)
   })
 
-  test('an async callback is rejected by the types and rolled back at run time', () => {
-    const { db } = open()
-    const refused = () =>
-      // @ts-expect-error an async callback would commit before its awaits
-      commit(db, async (tx) => {
-        add(tx)
-      })
-    expect(refused).toThrow('synchronous')
-    // @ts-expect-error a query that was not executed is a promise too
-    expect(() => commit(db, (tx) => tx.delete(things))).toThrow('synchronous')
-    expect(count(db)).toBe(0)
-  })
-
-  test('a commit inside a commit throws and rolls back the outer one', () => {
+  test('a commit inside a commit throws and rolls back the outer one', async () => {
     const { db } = open()
     const nested = () =>
-      commit(db, (tx) => {
-        add(tx)
+      commit(db, async (tx) => {
+        await add(tx)
         // @ts-expect-error a tx is passed on, never committed
-        commit(tx, () => {})
+        await commit(tx, async () => {})
       })
-    expect(nested).toThrow('inside another commit')
-    const hidden = () => commit(db, (tx) => [add(tx), commit(db, (inner) => add(inner, 'b'))])
-    expect(hidden).toThrow('inside another commit')
-    expect(count(db)).toBe(0)
+    await expect(nested()).rejects.toThrow('inside another commit')
+    const hidden = () => commit(db, async (tx) => [await add(tx), await commit(db, (inner) => add(inner, 'b'))])
+    await expect(hidden()).rejects.toThrow('inside another commit')
+    expect(await count(db)).toBe(0)
   })
 
-  test('the write lock is taken before the callback reads', () => {
+  test('the write lock is taken before the callback reads', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'commit-'))
     const [ours, theirs] = [openDatabase(join(dir, 'a.db')), openDatabase(join(dir, 'a.db'))]
     theirs.sqlite.run('PRAGMA busy_timeout = 0')
     const intrude = () => theirs.sqlite.run('CREATE TABLE t (x)')
-    commit(ours.db, () => expect(intrude).toThrow('locked'))
+    await commit(ours.db, async () => expect(intrude).toThrow('locked'))
     expect(intrude).not.toThrow()
     ours.sqlite.close()
     theirs.sqlite.close()
     rmSync(dir, { recursive: true })
   })
 
-  test('a Db cannot write', () => {
+  test('a Db cannot write', async () => {
     const { db } = open()
     // @ts-expect-error writes need a Tx
     expect(() => db.insert(things)).not.toThrow()
@@ -121,37 +117,72 @@ describe('commit', () => {
     // @ts-expect-error writes need a Tx
     expect(() => db.with().insert(things)).not.toThrow()
     // @ts-expect-error writes need a Tx
-    expect(() => db.transaction(() => {})).not.toThrow()
+    expect(() => db.transaction(() => {})).toThrow('Use commit')
     // @ts-expect-error a Db is not a Tx
-    expect(() => add(db)).not.toThrow()
+    await expect(add(db)).rejects.toThrow('readonly')
   })
 
-  test('a tx allows writes with common table expressions', () => {
+  test('a tx allows writes with common table expressions', async () => {
     const { db } = open()
-    commit(db, (tx) => {
-      add(tx)
+    await commit(db, async (tx) => {
+      await add(tx)
       const old = tx.$with('old').as(tx.select({ id: things.id }).from(things))
-      tx.with(old)
+      await tx
+        .with(old)
         .delete(things)
         .where(eq(things.id, tx.with(old).select({ id: old.id }).from(old)))
         .run()
     })
-    expect(count(db)).toBe(0)
+    expect(await count(db)).toBe(0)
+  })
+})
+
+describe('while another process holds the lock', () => {
+  const locked = () => {
+    const dir = mkdtempSync(join(folder, 'db-'))
+    const [ours, theirs] = [openDatabase(join(dir, 'a.db')), openDatabase(join(dir, 'a.db'))]
+    const getWait = () => ours.sqlite.query<{ timeout: number }, []>('PRAGMA busy_timeout').get()?.timeout
+    migrate(ours.sqlite, MIGRATIONS, 0)
+    theirs.sqlite.run('BEGIN IMMEDIATE')
+    return { db: ours.db, getWait, release: () => theirs.sqlite.run('ROLLBACK') }
+  }
+  const empty = (db: Db) => commit(db, async () => {}).catch((error) => error.code)
+  const NOTHING = { process: 0, entries: [], usage: new Map(), meters: [], rejected: [] }
+
+  test.each([
+    ['a commit', empty],
+    ['a batch of the ledger', (db: Db) => onWriter(db, writeLedger, NOTHING).catch((error) => error.code)],
+  ])('%s waits for it, and the next ones briefly until one succeeds', async (_, write) => {
+    const { db, getWait, release } = locked()
+    await onWriter(db, waitForOneLockAtMost, 40)
+    expect(await Promise.all([write(db), write(db)])).toEqual(['SQLITE_BUSY', 'SQLITE_BUSY'])
+    expect(getWait()).toBe(20)
+    release()
+    expect(await write(db)).toBeUndefined()
+    expect(getWait()).toBe(40)
+  })
+
+  test('at a stop each write waits for it', async () => {
+    const { db, getWait } = locked()
+    await onWriter(db, waitForOneLockAtMost, 1)
+    expect(await empty(db)).toBe('SQLITE_BUSY')
+    await onWriter(db, waitForLocksAtMost, 30)
+    expect([await empty(db), await empty(db), getWait()]).toEqual(['SQLITE_BUSY', 'SQLITE_BUSY', 30])
   })
 })
 
 describe('change notices', () => {
-  test('are delivered once per commit, after it, with every topic', () => {
+  test('are delivered once per commit, after it, with every topic', async () => {
     const { sqlite, db } = open()
     const heard: string[][] = []
-    onChange(db, (topics) => {
+    onChange(db, async (topics) => {
       expect(sqlite.inTransaction).toBe(false)
-      expect(count(db)).toBe(1)
+      expect(await count(db)).toBe(1)
       heard.push([...topics])
     })
-    commit(db, (tx) => {
+    await commit(db, async (tx) => {
       notice(tx, 'keys')
-      add(tx)
+      await add(tx)
       notice(tx, 'accounts')
       notice(tx, 'keys')
       expect(heard).toEqual([])
@@ -159,43 +190,58 @@ describe('change notices', () => {
     expect(heard).toEqual([['keys', 'accounts']])
   })
 
-  test('a listener can commit', () => {
+  test('a listener can commit', async () => {
     const { db } = open()
     const heard: string[] = []
-    onChange(db, (topics) => {
+    onChange(db, async (topics) => {
       heard.push([...topics].join())
-      if (topics.has('keys')) commit(db, (tx) => notice(tx, 'settings'))
+      if (topics.has('keys')) await commit(db, async (tx) => notice(tx, 'settings'))
     })
-    commit(db, (tx) => notice(tx, 'keys'))
+    await commit(db, async (tx) => notice(tx, 'keys'))
     expect(heard).toEqual(['keys', 'settings'])
   })
 
-  test('a listener that throws neither fails the commit nor stops the others', () => {
+  test('a listener that throws neither fails the commit nor stops the others', async () => {
     const errors: unknown[] = []
     const { db } = open((error) => errors.push(error))
     let heard = 0
-    onChange(db, () => {
+    onChange(db, async () => {
       throw new Error('bad listener')
     })
-    const stop = onChange(db, () => heard++)
-    expect(commit(db, (tx) => [notice(tx, 'keys'), 7][1])).toBe(7)
+    const stop = onChange(db, async () => heard++)
+    expect(await commit(db, async (tx) => [notice(tx, 'keys'), 7][1])).toBe(7)
     stop()
-    commit(db, (tx) => notice(tx, 'keys'))
+    await commit(db, async (tx) => notice(tx, 'keys'))
     expect(heard).toBe(1)
     expect(errors.map(String)).toEqual(['Error: bad listener', 'Error: bad listener'])
   })
 
-  test('a tx that outlived its commit cannot announce', () => {
+  test('a tx that outlived its commit cannot announce', async () => {
     const { db } = open()
-    const kept = commit(db, (tx) => ({ tx }))
+    const kept = await commit(db, async (tx) => ({ tx }))
     expect(() => notice(kept.tx, 'keys')).toThrow('over')
   })
 
-  test('announceAll names every topic', () => {
+  test('announceAll names every topic', async () => {
     const { db } = open()
     const heard: string[] = []
-    onChange(db, (topics) => heard.push(...topics))
-    announceAll(db)
+    onChange(db, async (topics) => heard.push(...topics))
+    await announceAll(db)
     expect(heard).toEqual([...TOPICS])
   })
+})
+
+test('a commit without an answer is announced with the next one, because it may have been stored', async () => {
+  const { db } = open()
+  const heard: number[] = []
+  onChange(db, (topics) => void heard.push(topics.size))
+  loseAnswer(db)
+  const outcome = await commit(db, async (tx) => {
+    await add(tx)
+    notice(tx, 'keys')
+  }).catch((error: unknown) => isOutcomeUnknown(error))
+  expect([outcome, await count(db), heard]).toEqual([true, 1, []])
+  await commit(db, async () => {})
+  await commit(db, async () => {})
+  expect(heard).toEqual([TOPICS.length])
 })

@@ -1,9 +1,9 @@
 /** Migrations run once, in order, whole or not at all, and a database that does not match is rejected. */
-import type { Database } from 'bun:sqlite'
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { breakingMigrations, type Migration, migrate } from '../../db/migrate.ts'
+import { breakingMigrations, migrate } from '../../db/migrate.ts'
+import type { Migration } from '../../db/migration.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
-import { openDatabase } from '../../db/open.ts'
 
 const INIT: Migration = {
   name: '0001_init',
@@ -11,7 +11,11 @@ const INIT: Migration = {
 }
 const SECOND: Migration = { name: '0002_more', sql: "INSERT INTO a VALUES ('x');--> statement-breakpoint\n" }
 
-const aDatabase = () => openDatabase(':memory:').sqlite
+const aDatabase = () => {
+  const sqlite = new Database(':memory:', { strict: true })
+  sqlite.run('PRAGMA foreign_keys = ON')
+  return sqlite
+}
 const names = (sqlite: ReturnType<typeof aDatabase>) =>
   sqlite.query<{ name: string }, []>("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").all()
 
@@ -111,7 +115,7 @@ test('existing hours are kept, and a report reads them in one piece', () => {
   const kept = hours()
   migrate(sqlite, MIGRATIONS, 2)
   expect(kept).toHaveLength(6)
-  expect(hours()).toEqual(kept.map((hour) => ({ ...(hour as object), client: '', source_id: '' }))) // as: a row
+  expect(hours()).toEqual(kept.map((hour) => ({ ...(hour as object), client: '', source_id: '', ...NO_MOVES }))) // as: a row
   const indexes = sqlite.query<{ name: string }, []>(
     "SELECT name FROM pragma_index_list('request_hours') WHERE origin = 'c'",
   )
@@ -162,6 +166,7 @@ test('a migration that breaks a foreign key is rolled back', () => {
   expect(sqlite.query('PRAGMA foreign_keys').get()).toEqual({ foreign_keys: 1 })
 })
 
+const NO_MOVES = { moves: 0, avoidable_moves: 0, moved_tokens: 0 }
 const anHour = (sqlite: Database, hour: number, account: string) =>
   sqlite.run(
     `INSERT INTO request_hours (hour, account_id, key_id, model, requests, errors, cancelled, input_tokens,

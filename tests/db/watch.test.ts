@@ -13,7 +13,7 @@ afterEach(() => {
   for (const cleanUp of cleanUps.splice(0)) cleanUp()
 })
 
-const aWatch = (onMoved: (topics: ReadonlySet<Topic>) => void) => {
+const aWatch = async (onMoved: (topics: ReadonlySet<Topic>) => Promise<unknown>) => {
   const dir = mkdtempSync(join(tmpdir(), 'watch-'))
   const { sqlite: server, db } = openDatabase(join(dir, 'a.db'))
   const { sqlite: command, db: commandDb } = openDatabase(join(dir, 'a.db'))
@@ -24,18 +24,18 @@ const aWatch = (onMoved: (topics: ReadonlySet<Topic>) => void) => {
   })
   server.run('CREATE TABLE t (x)')
   server.run('CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)')
-  shareChanges(db)
-  shareChanges(commandDb)
+  await shareChanges(db)
+  await shareChanges(commandDb)
   const clock = new ManualClock()
   const errors: unknown[] = []
   const onError = (error: unknown) => errors.push(error)
-  const stop = watchDatabase({ sqlite: server, db, clock, everyMs: 1000, onMoved, onError })
+  const stop = await watchDatabase({ db, clock, everyMs: 1000, onMoved, onError })
   return { server, command, db, commandDb, clock, errors, stop }
 }
 
 test('reports commits of another connection once, and its own never', async () => {
   let moved = 0
-  const { server, command, clock, stop } = aWatch(() => moved++)
+  const { server, command, clock, stop } = await aWatch(async () => moved++)
   server.run('INSERT INTO t VALUES (1)')
   await clock.advance('2s')
   expect(moved).toBe(0)
@@ -53,7 +53,7 @@ test('reports commits of another connection once, and its own never', async () =
 
 test('a reload that fails is reported and tried again', async () => {
   let tries = 0
-  const { command, clock, errors } = aWatch(() => {
+  const { command, clock, errors } = await aWatch(async () => {
     tries++
     if (tries === 1) throw new Error('busy')
   })
@@ -65,10 +65,10 @@ test('a reload that fails is reported and tried again', async () => {
 
 test('a change of another process arrives with its topics, and only once', async () => {
   const seen: string[][] = []
-  const { db, command, commandDb, clock } = aWatch((topics) => seen.push([...topics]))
-  commit(db, (tx) => notice(tx, 'keys'))
-  commit(commandDb, (tx) => [notice(tx, 'settings'), notice(tx, 'people')])
-  commit(commandDb, (tx) => notice(tx, 'settings'))
+  const { db, command, commandDb, clock } = await aWatch(async (topics) => seen.push([...topics]))
+  await commit(db, async (tx) => notice(tx, 'keys'))
+  await commit(commandDb, async (tx) => [notice(tx, 'settings'), notice(tx, 'people')])
+  await commit(commandDb, async (tx) => notice(tx, 'settings'))
   await clock.advance('1s')
   expect(seen).toEqual([['settings', 'people']])
   command.run('INSERT INTO t VALUES (1)')
@@ -78,9 +78,9 @@ test('a change of another process arrives with its topics, and only once', async
 
 test('both processes changed the same topic: each learns of the other', async () => {
   const seen: string[][] = []
-  const { db, commandDb, clock } = aWatch((topics) => seen.push([...topics]))
-  commit(commandDb, (tx) => notice(tx, 'keys'))
-  commit(db, (tx) => notice(tx, 'keys'))
+  const { db, commandDb, clock } = await aWatch(async (topics) => seen.push([...topics]))
+  await commit(commandDb, async (tx) => notice(tx, 'keys'))
+  await commit(db, async (tx) => notice(tx, 'keys'))
   await clock.advance('1s')
   expect(seen).toEqual([['keys']])
 })
@@ -88,20 +88,20 @@ test('both processes changed the same topic: each learns of the other', async ()
 test('topics are reported again after a listener failed, and a commit that was rolled back has none', async () => {
   const seen: string[][] = []
   let hasFailed = false
-  const { commandDb, clock } = aWatch((topics) => {
+  const { commandDb, clock } = await aWatch(async (topics) => {
     if (!hasFailed) {
       hasFailed = true
       throw new Error('busy')
     }
     seen.push([...topics])
   })
-  commit(commandDb, (tx) => notice(tx, 'egress'))
+  await commit(commandDb, async (tx) => notice(tx, 'egress'))
   const fail = () =>
-    commit(commandDb, (tx) => {
+    commit(commandDb, async (tx) => {
       notice(tx, 'people')
       throw new Error('no')
     })
-  expect(fail).toThrow('no')
+  await expect(fail()).rejects.toThrow('no')
   await clock.advance('2s')
   expect(seen).toEqual([['egress']])
 })

@@ -27,20 +27,20 @@ const expectWell = async ({ ask, bindings }: TestApp) => {
 describe('an invalid body', () => {
   for (const [name, [body, code]] of Object.entries(REFUSED))
     test(`${name} is rejected on every model route before any account is used`, async () => {
-      const app = testApp()
+      const app = await testApp()
       for (const route of MODEL_ROUTES) {
         const response = await app.ask(route, { body })
         expect([route, response.status, (await modelProblem(response)).code]).toEqual([route, 400, code])
       }
       expect(app.upstream.requests).toEqual([])
-      const refusals = app.rows().map(({ phase, errorCode, accountId }) => [phase, errorCode, accountId])
+      const refusals = (await app.rows()).map(({ phase, errorCode, accountId }) => [phase, errorCode, accountId])
       expect(refusals).toEqual(MODEL_ROUTES.map(() => ['request', code, null]))
       await expectWell(app)
     })
 
   for (const [name, [body, code]] of Object.entries(REFUSED))
     test(`${name} is rejected in the dashboard error format`, async () => {
-      const app = testApp()
+      const app = await testApp()
       const response = await app.ask('POST /api/api-keys/', { body })
       // Invalid UTF-8 is read with replacement characters there, and nothing but its shape is wrong then.
       const isJson = code === 'invalid_request_error' || name === 'invalid UTF-8'
@@ -52,7 +52,7 @@ describe('an invalid body', () => {
 describe('unusual but valid JSON', () => {
   for (const [name, body] of Object.entries(ODD))
     test(`${name} is served or rejected, and never an internal error`, async () => {
-      const app = testApp()
+      const app = await testApp()
       for (const route of MODEL_ROUTES) {
         const response = await app.ask(route, { body })
         const isServed = response.status === 200
@@ -70,7 +70,7 @@ describe('unusual but valid JSON', () => {
     })
 
   test('the native route passes it on byte for byte', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const body = ODD['a lone surrogate']!
     await (await ask(NATIVE, { body })).text()
     expect(upstream.requests.at(-1)?.bodyText).toBe(new TextDecoder().decode(body))
@@ -78,7 +78,7 @@ describe('unusual but valid JSON', () => {
   })
 
   test('a duplicate key that is read here is rejected, because the upstream could read the other one', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const response = await ask(NATIVE, { body: ODD['the same key twice']! })
     expect([response.status, (await modelProblem(response)).param]).toEqual([400, 'model'])
     expect(upstream.requests).toEqual([])
@@ -98,7 +98,7 @@ describe('wrong types are named', () => {
     [CHAT, { model: 'gpt-5.5', messages: [{ role: 'user', content: 'x' }], stream: 'yes' }, 'stream'],
   ]
   test.each(WRONG)('%s %j', async (route, json, param) => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(route, { json })
     expect(response.status).toBe(400)
     expect((await modelProblem(response)).param).toBe(param)
@@ -108,7 +108,7 @@ describe('wrong types are named', () => {
 
 describe('an unknown model', () => {
   test.each([NATIVE, PUBLIC, CHAT])('%s gets the same error as from the upstream', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     const json = { ...(route === CHAT ? {} : codexBody()), model: 'gpt-0', messages: [{ role: 'user', content: 'x' }] }
     const response = await app.ask(route, { json: route === CHAT ? json : codexBody('x', { model: 'gpt-0' }) })
     expect(response.status).toBe(400)
@@ -125,7 +125,7 @@ describe('size', () => {
     [COMPACT, 400],
     ['POST /v1/responses/compact', 413],
   ])('%s: a declared length above the limit is rejected unread, with %d', async (route, status) => {
-    const app = testApp()
+    const app = await testApp()
     const headers = { 'content-length': String(129 * MIB) }
     const response = await app.ask(route, { body: '{}', headers })
     expect([response.status, (await modelProblem(response)).code]).toEqual([status, 'payload_too_large'])
@@ -133,7 +133,7 @@ describe('size', () => {
   })
 
   test('without a length it is counted, and reading stops at the limit', async () => {
-    const app = testApp()
+    const app = await testApp()
     let chunks = 0
     let isCancelled = false
     const body = new ReadableStream<Uint8Array>({
@@ -155,7 +155,7 @@ describe('size', () => {
   test.each(['a length that is no number', '-5', '1e3', ' 12'])(
     'content-length %p does not bypass the limit',
     async (length) => {
-      const app = testApp()
+      const app = await testApp()
       const response = await app.ask(NATIVE, { json: codexBody(), headers: { 'content-length': length } })
       expect([200, 400]).toContain(response.status)
       await response.text()
@@ -171,7 +171,7 @@ describe('content encodings', () => {
     ['zstd', zstd],
   ] as const)('a %s bomb is rejected at the limit', async (encoding, body) => {
     expect(body.length).toBeLessThan(MIB)
-    const app = testApp()
+    const app = await testApp()
     for (const [route, status] of [
       [NATIVE, 400],
       [PUBLIC, 413],
@@ -200,7 +200,7 @@ describe('content encodings', () => {
   ] as [string, string, BodyInit, string?][])(
     '%s is rejected',
     async (_name, encoding, body, code = 'unsupported_encoding') => {
-      const app = testApp()
+      const app = await testApp()
       const response = await app.ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
       expect([response.status, (await modelProblem(response)).code]).toEqual([400, code])
       expect(app.upstream.requests).toEqual([])
@@ -216,7 +216,7 @@ describe('content encodings', () => {
   ] as [string, Uint8Array<ArrayBuffer>][])(
     '%s is decoded, and the plain body goes upstream',
     async (encoding, body) => {
-      const { ask, upstream } = testApp()
+      const { ask, upstream } = await testApp()
       const response = await ask(NATIVE, { body, headers: { 'content-encoding': encoding } })
       expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
       expect(upstream.requests[0]?.bodyText).toBe(JSON.stringify(codexBody()))
@@ -234,18 +234,18 @@ describe('keys', () => {
     ['two', { authorization: 'Bearer a, Bearer b' }],
     ['no scheme', { authorization: 'sk-clb-wrong' }],
   ] as [string, Record<string, string>][])('%s', async (_name, headers) => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
     for (const route of MODEL_ROUTES) {
       const response = await app.ask(route, { body: '{"not json', headers })
       expect([route, response.status, (await modelProblem(response)).code]).toEqual([route, 401, 'invalid_api_key'])
     }
-    app.change({ apiKeyAuthEnabled: false })
+    await app.change({ apiKeyAuthEnabled: false })
     await expectWell(app)
   })
 
   test('an expired one', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-    const headers = { authorization: `Bearer ${app.key({ expiresAt: app.clock.now() - 1 }).key}` }
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+    const headers = { authorization: `Bearer ${(await app.key({ expiresAt: app.clock.now() - 1 })).key}` }
     const response = await app.ask(NATIVE, { json: codexBody(), headers })
     expect(response.status).toBe(401)
     expect((await modelProblem(response)).message).toBe('API key has expired')
@@ -254,7 +254,7 @@ describe('keys', () => {
 
 describe('garbage from the upstream', () => {
   test('an upstream error page is not passed on', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next(faults.forbiddenHtml())
     const response = await app.ask(PUBLIC, { json: { model: 'gpt-5.5', input: 'x' } })
     expect(response.status).toBeGreaterThanOrEqual(400)
@@ -273,7 +273,7 @@ describe('parameters of the dashboard', () => {
     ['GET /assets/..%2f..%2fetc%2fpasswd', 404],
     ['GET /%', 404],
   ])('%s answers %d in the error format', async (route, status) => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(route, { json: route.startsWith('PATCH') ? {} : undefined })
     const problem = await dashboardProblem(response)
     expect([problem.code, response.status]).toEqual([problem.code, status])

@@ -77,7 +77,7 @@ test('on an open route, more than 64 KiB are rejected, declared or counted', asy
 })
 
 test('signed-in users can send 1 MiB', async () => {
-  const { ask: send } = testApp()
+  const { ask: send } = await testApp()
   const names = (kib: number) => `{"name":"x","allowedModels":["${'y'.repeat(kib * 1024)}"]}`
   const codes = [900, 1024].map(
     async (kib) => (await getProblem(await send('POST /api/api-keys/', { body: names(kib) }))).code,
@@ -104,7 +104,7 @@ test('a form with more fields than any of ours is rejected before parsing', asyn
   const refused = await Promise.all(answers.map(async (answer) => getProblem(await answer)))
   expect(refused.map(({ code }) => code)).toEqual(['validation_error', 'payload_too_large'])
   expect(refused[1]?.message).toBe('A form can have at most 4000 fields.')
-  const { ask: send } = testApp()
+  const { ask: send } = await testApp()
   const part = '--b\r\ncontent-disposition: form-data; name="no"\r\n\r\n\r\n'
   const multipart = { 'content-type': 'multipart/form-data; boundary=b' }
   for (const [count, code] of [
@@ -154,7 +154,7 @@ test.each([
   const headers = { 'content-type': `Multipart/Form-Data; ${parameters}` }
   const code = async (count: number) => {
     const body = `${`--${boundary}${PART}`.repeat(count)}--${boundary}--\r\n`
-    const { ask: send } = testApp()
+    const { ask: send } = await testApp()
     return (await getProblem(await send('POST /api/api-keys/', { body, headers }))).code
   }
   expect([await code(4000), await code(4001)]).toEqual(['validation_error', 'payload_too_large'])

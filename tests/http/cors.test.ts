@@ -29,7 +29,7 @@ const getList = (headers: Headers, name: string) => headers.get(name)?.toLowerCa
 
 describe('a preflight', () => {
   test.each([APP, LOCAL, DESKTOP])('of %s is answered on any route', async (origin) => {
-    const { ask } = testApp(CORS)
+    const { ask } = await testApp(CORS)
     for (const path of ['/v1/chat/completions', '/v1/responses', '/v1/models', '/v1/models/gpt-5.5', '/v1/nothing']) {
       const answer = await ask(`OPTIONS ${path}`, { headers: preflight(origin), peer: '203.0.113.9' })
       expect(answer.status).toBe(204)
@@ -50,7 +50,7 @@ describe('a preflight', () => {
     ['a sandboxed page', 'null'],
     ['a very long name', `https://${'a'.repeat(3000)}.example`],
   ])('of %s is not: the error names the origin and the setting', async (_name, origin) => {
-    const { ask } = testApp(CORS)
+    const { ask } = await testApp(CORS)
     const answer = await ask('OPTIONS /v1/chat/completions', { headers: preflight(origin) })
     expect([answer.status, getCors(answer), getList(answer.headers, 'vary').includes('origin')]).toEqual([
       403,
@@ -66,27 +66,27 @@ describe('a preflight', () => {
 
   test('requires a requested method', async () => {
     const headers = preflight(APP, { 'access-control-request-method': '' })
-    const answer = await testApp(CORS).ask('OPTIONS /v1/chat/completions', { headers })
+    const answer = await (await testApp(CORS)).ask('OPTIONS /v1/chat/completions', { headers })
     expect([answer.status, answer.headers.get('access-control-allow-methods')]).toEqual([404, null])
   })
 
   test.each(['/backend-api/codex/responses', '/api/settings', '/dashboard', '/chat/completions'])(
     'of %s is not: pages can use only /v1',
     async (path) => {
-      const answer = await testApp(CORS).ask(`OPTIONS ${path}`, { headers: preflight(APP) })
+      const answer = await (await testApp(CORS)).ask(`OPTIONS ${path}`, { headers: preflight(APP) })
       expect(getCors(answer)).toEqual([])
     },
   )
 
   test('of any page is not while no origin is listed', async () => {
-    const answer = await testApp().ask('OPTIONS /v1/chat/completions', { headers: preflight(APP) })
+    const answer = await (await testApp()).ask('OPTIONS /v1/chat/completions', { headers: preflight(APP) })
     expect([answer.status, getCors(answer)]).toEqual([403, []])
     expect((await answer.json()).error.message).toContain(APP)
   })
 
   test('for private network access is granted when requested', async () => {
     const headers = preflight(APP, { 'access-control-request-private-network': 'true' })
-    const answer = await testApp(CORS).ask('OPTIONS /v1/responses', { headers })
+    const answer = await (await testApp(CORS)).ask('OPTIONS /v1/responses', { headers })
     expect(answer.headers.get('access-control-allow-private-network')).toBe('true')
   })
 })
@@ -98,8 +98,8 @@ describe('a request of a listed origin', () => {
     ['POST /v1/responses', { model: 'gpt-5.5', input: 'hello', temperature: 1 }],
     ['GET /v1/models', undefined],
   ])('%s is served with a key and can read our headers', async (route, body) => {
-    const app = testApp(CORS)
-    const headers = { origin: APP, 'sec-fetch-site': 'cross-site', authorization: `Bearer ${app.key().key}` }
+    const app = await testApp(CORS)
+    const headers = { origin: APP, 'sec-fetch-site': 'cross-site', authorization: `Bearer ${(await app.key()).key}` }
     const answer = await getAnswer(app, route, { json: body, headers })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('access-control-allow-origin')).toBe(APP)
@@ -113,7 +113,7 @@ describe('a request of a listed origin', () => {
   test.each([undefined, 'Bearer x', 'Basic eA=='])(
     'needs a key even if none is required (%p)',
     async (authorization) => {
-      const app = testApp(CORS)
+      const app = await testApp(CORS)
       for (const [route, body] of [[CHAT, json], ['GET /v1/models']] as const) {
         const headers = { origin: APP, 'sec-fetch-site': 'cross-site', ...(authorization && { authorization }) }
         const answer = await getAnswer(app, route, { json: body, headers })
@@ -126,8 +126,8 @@ describe('a request of a listed origin', () => {
   )
 
   test('reads errors of every kind', async () => {
-    const app = testApp(CORS)
-    const headers = { origin: LOCAL, authorization: `Bearer ${app.key({ allowedModels: ['other'] }).key}` }
+    const app = await testApp(CORS)
+    const headers = { origin: LOCAL, authorization: `Bearer ${(await app.key({ allowedModels: ['other'] })).key}` }
     const asked: [string, unknown, number][] = [
       [CHAT, json, 403],
       ['POST /v1/responses', { input: 'hello' }, 400],
@@ -146,13 +146,13 @@ describe('a request of a listed origin', () => {
 
   test('is not allowed by a cookie, nor by its source address', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
-    const app = testApp({ ...CORS, environment })
+    const app = await testApp({ ...CORS, environment })
     const headers = { origin: APP, cookie: 'sluice_session=abc' }
     expect((await app.ask('GET /v1/models', { headers, peer: '203.0.113.9' })).status).toBe(401)
   })
 
   test('of another one is unchanged', async () => {
-    const app = testApp(CORS)
+    const app = await testApp(CORS)
     const answer = await getAnswer(app, CHAT, { json, headers: { origin: 'https://evil.example' } })
     expect([answer.status, getCors(answer)]).toEqual([403, []])
   })
@@ -165,7 +165,7 @@ describe('a request of an unlisted origin', () => {
     ['spaces for an origin', { origin: ' ' }, 'GET /v1/models'],
   ])('%s is not listed, whatever the list', async (_name, headers, route) => {
     for (const corsOrigins of ['', `${APP},`, `${APP} ,, ${LOCAL}`]) {
-      const answer = await testApp({ settings: { corsOrigins } }).ask(route, { headers })
+      const answer = await (await testApp({ settings: { corsOrigins } })).ask(route, { headers })
       expect([corsOrigins, answer.status === 204, getCors(answer)]).toEqual([corsOrigins, false, []])
     }
   })
@@ -175,14 +175,14 @@ describe('a request of an unlisted origin', () => {
     ['another origin', { origin: 'https://evil.example' }, 'GET /v1/models', 403],
     ['an unknown path', {}, 'GET /v1/nothing', 404],
   ])('%s: caches keep its response separate from that of a listed origin', async (_name, headers, route, status) => {
-    const answer = await testApp(CORS).ask(route, { headers })
+    const answer = await (await testApp(CORS)).ask(route, { headers })
     expect([answer.status, getList(answer.headers, 'vary').includes('origin')]).toEqual([status, true])
-    const without = await testApp().ask(route, { headers })
+    const without = await (await testApp()).ask(route, { headers })
     expect(getList(without.headers, 'vary')).not.toContain('origin')
   })
 
   test('routes that are not for pages do not depend on the origin', async () => {
-    const answer = await testApp(CORS).ask('GET /backend-api/codex/models?client_version=1.0.0')
+    const answer = await (await testApp(CORS)).ask('GET /backend-api/codex/models?client_version=1.0.0')
     expect(getList(answer.headers, 'vary')).not.toContain('origin')
   })
 })
@@ -199,7 +199,7 @@ describe('the setting', () => {
     ['https://MÜNCHEN.example, https://a.example:443', 'https://xn--mnchen-3ya.example, https://a.example'],
     ['http://[0:0::1]:3000', 'http://[::1]:3000'],
   ])('%p is kept as %p', async (given, kept) => {
-    const { ask, bindings } = testApp()
+    const { ask, bindings } = await testApp()
     expect((await ask('PATCH /api/settings', { json: { corsOrigins: given } })).status).toBe(200)
     expect(bindings.settings.current().corsOrigins).toBe(kept)
   })
@@ -215,7 +215,7 @@ describe('the setting', () => {
     'https://a.example:99999',
     'https://[::1',
   ])('%p is rejected', async (given) => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     expect(await problem(await ask('PATCH /api/settings', { json: { corsOrigins: given } }))).toEqual([
       422,
       'validation_error',
@@ -223,17 +223,17 @@ describe('the setting', () => {
   })
 
   test('takes effect on the next request', async () => {
-    const { ask, change } = testApp()
+    const { ask, change } = await testApp()
     const status = async () => (await ask('OPTIONS /v1/models', { headers: preflight(APP) })).status
     expect(await status()).toBe(403)
-    change({ corsOrigins: APP })
+    await change({ corsOrigins: APP })
     expect(await status()).toBe(204)
-    change({ corsOrigins: '' })
+    await change({ corsOrigins: '' })
     expect(await status()).toBe(403)
   })
 
   test('is a text on its page', async () => {
-    const { ask } = testApp(CORS)
+    const { ask } = await testApp(CORS)
     const page = await (await ask('GET /settings/network', { headers: { accept: 'text/html' } })).text()
     const general = await (await ask('GET /settings', { headers: { accept: 'text/html' } })).text()
     expect(page + general).toMatch(/<input[^>]*name="corsOrigins"[^>]*value="https:\/\/app.example http/)
@@ -241,8 +241,8 @@ describe('the setting', () => {
 })
 
 test('the native body of a page is the same model request as before', async () => {
-  const app = testApp(CORS)
-  const headers = { origin: APP, authorization: `Bearer ${app.key().key}` }
+  const app = await testApp(CORS)
+  const headers = { origin: APP, authorization: `Bearer ${(await app.key()).key}` }
   expect((await getAnswer(app, 'POST /v1/responses', { json: codexBody(), headers })).status).toBe(200)
   expect(app.upstream.oddities).toEqual([])
   expect(Object.keys(app.upstream.requests[0]?.headers ?? {})).not.toContain('origin')

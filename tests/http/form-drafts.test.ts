@@ -10,8 +10,8 @@ import { type Browser, people } from '../support/people.ts'
 const HTML = { accept: 'text/html' }
 const FORM = { ...HTML, 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }
 
-const open = () => {
-  const app = testApp({ accounts: 1 })
+const open = async () => {
+  const app = await testApp({ accounts: 1 })
   return { app, ...people(app) }
 }
 
@@ -40,7 +40,7 @@ const STORABLE = TYPED.map(([name, value]): [string, string] => [name, name === 
 
 describe('a rejected form', () => {
   test('keeps its values, says what is wrong, and marks the field', async () => {
-    const operator = open().as('operator')
+    const operator = await (await open()).as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
     expect(place).toStartWith('/keys/new?problem=validation_error&field=limits.0.maxValue&draft=frm_')
     const html = await page(operator, place)
@@ -50,8 +50,8 @@ describe('a rejected form', () => {
   })
 
   test('keeps its values when the database could not be written, with advice for administrators', async () => {
-    const { app, as } = open()
-    const [admin, operator] = [as('admin'), as('operator')]
+    const { app, as } = await open()
+    const [admin, operator] = [await as('admin'), await as('operator')]
     app.sqlite.run('PRAGMA query_only = ON')
     const place = await refuse(admin, 'POST /api/api-keys/', '/keys/new', STORABLE)
     expect(place).toStartWith('/keys/new?problem=database_unavailable&draft=frm_')
@@ -72,15 +72,15 @@ describe('a rejected form', () => {
   })
 
   test('marks the rejected field', async () => {
-    const operator = open().as('operator')
+    const operator = await (await open()).as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', [['name', ' ']])
     expect(await page(operator, place)).toMatch(/<input[^>]* name="name"[^>]* aria-invalid="true"/)
   })
 
   test('of the user’s own profile does so, too', async () => {
-    const { as } = open()
-    as('viewer', { email: 'taken@example.com' })
-    const anna = as('viewer', { username: 'anna' })
+    const { as } = await open()
+    await as('viewer', { email: 'taken@example.com' })
+    const anna = await as('viewer', { username: 'anna' })
     for (const email of ['anna@host', 'taken@example.com']) {
       const typed: [string, string][] = [
         ['displayName', 'A long new name'],
@@ -93,23 +93,23 @@ describe('a rejected form', () => {
   })
 
   test('is accepted when resubmitted with valid values', async () => {
-    const { as, app } = open()
-    const operator = as('operator')
+    const { as, app } = await open()
+    const operator = await as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
     const fields = getFields(await page(operator, place), 'form-key').map(([name, value]): [string, string] =>
       name === 'limits.0.amount' ? [name, '2'] : [name, value],
     )
     const body = new URLSearchParams(fields).toString()
     expect((await operator.ask('POST /api/api-keys/', { body, headers: FORM })).status).toBe(200)
-    app.bindings.keys.reload()
+    await app.bindings.keys.reload()
     expect(app.sqlite.query('SELECT name FROM api_keys').values()).toEqual([['a "long" name & more']])
   })
 
   test('is kept for its user only, and deleted after ten minutes', async () => {
-    const { app, as } = open()
-    const operator = as('operator')
+    const { app, as } = await open()
+    const operator = await as('operator')
     const place = await refuse(operator, 'POST /api/api-keys/', '/keys/new', TYPED)
-    expect(await page(as('admin'), place)).not.toContain('&amp; more')
+    expect(await page(await as('admin'), place)).not.toContain('&amp; more')
     await app.clock.advance('10m')
     expect(await page(operator, place)).not.toContain('&amp; more')
   })
@@ -119,7 +119,12 @@ describe('a rejected form', () => {
       ['currentPassword', 'wrong wrong'],
       ['newPassword', 'short'],
     ]
-    const place = await refuse(open().as('operator'), 'POST /api/dashboard-auth/password/change', '/me', fields)
+    const place = await refuse(
+      await (await open()).as('operator'),
+      'POST /api/dashboard-auth/password/change',
+      '/me',
+      fields,
+    )
     expect(place).toStartWith('/me?problem=')
     expect(place).not.toContain('draft')
     const drafts = new FormDrafts(new ManualClock(), seededRandom(1))
@@ -147,7 +152,7 @@ describe('a rejected form', () => {
 })
 
 test('with scripts names every rejected field beside the button', async () => {
-  const operator = open().as('operator')
+  const operator = await (await open()).as('operator')
   const headers = { ...FORM, 'hx-request': 'true', 'hx-source': 'form#form-key' }
   const body = new URLSearchParams([
     ['name', ''],

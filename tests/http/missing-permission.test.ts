@@ -8,8 +8,8 @@ test.each([
   ['operator', '/settings/access', '“Manage users and invites” (users:manage)', 'give you the role Admin.'],
   ['viewer', '/keys', '“See API keys” (api_keys:read)', 'give you the role Admin or Operator.'],
 ])('a %s at %s', async (role, path, permission, grantedBy) => {
-  const house = people(testApp({ accounts: 0 }))
-  const who = house.as(role)
+  const house = people(await testApp({ accounts: 0 }))
+  const who = await house.as(role)
   const page = await who.ask(`GET ${path}`, { headers: { accept: 'text/html' } })
   const html = await page.text()
   expect(page.status).toBe(403)
@@ -19,8 +19,8 @@ test.each([
 })
 
 test('a guest is asked to sign in', async () => {
-  const house = people(testApp({ accounts: 0 }))
-  house.as('admin')
-  const answer = await house.guest().ask('GET /keys', { headers: { accept: 'text/html' } })
+  const house = people(await testApp({ accounts: 0 }))
+  await house.as('admin')
+  const answer = await (await house.guest()).ask('GET /keys', { headers: { accept: 'text/html' } })
   expect(await answer.text()).toContain('Sign in as a user with the role Admin or Operator.')
 })

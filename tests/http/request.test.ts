@@ -104,7 +104,7 @@ test('an asset of another build is not found, and is not cacheable', async () =>
 })
 
 test.each([0, 3, 100])('with %d accounts the first page stays small, with its style and scripts', async (accounts) => {
-  const service = testApp({ accounts })
+  const service = await testApp({ accounts })
   const html = await (await service.ask('GET /dashboard', { headers: { accept: 'text/html' } })).text()
   expect(html).toContain('</html>')
   expect(Buffer.byteLength(html)).toBeLessThanOrEqual(40 * 1024)

@@ -7,7 +7,7 @@ const V1 = 'http://localhost:2455/v1'
 const NATIVE = 'http://localhost:2455/backend-api/codex'
 
 const asked = async (route: string, headers: Record<string, string> = {}) => {
-  const { ask } = testApp()
+  const { ask } = await testApp()
   const json = route.startsWith('POST') ? { model: 'gpt-5.5', input: 'hello' } : undefined
   const response = await ask(route, { json, headers: { accept: 'application/json', ...headers } })
   const text = await response.text()
@@ -42,13 +42,26 @@ describe('names the base URL and the intended address', () => {
     expect(error.message).toContain(`${new URL(base).origin}${meant} `)
   })
 
+  test.each([
+    ['POST /messages', '/v1/messages'],
+    ['POST /v1/v1/messages', '/v1/messages'],
+    ['POST /v1/messages/v1/messages', '/v1/messages'],
+    ['POST /backend-api/codex/v1/messages', '/v1/messages'],
+    ['POST /v1/v1/messages/count_tokens', '/v1/messages/count_tokens'],
+  ])('%s, with a status for which Claude Code shows the message', async (route, meant) => {
+    const { status, text } = await asked(route, { 'anthropic-version': '2023-06-01' })
+    expect(status).toBe(405)
+    const end = `Use http://localhost:2455${meant} instead. Set the base URL of the client to http://localhost:2455.`
+    expect(getError(text).message).toBe(`${route} does not exist. ${end}`)
+  })
+
   test('of the native client, recognized by its body', async () => {
     const { text } = await asked('POST /responses', { originator: 'codex_cli_rs' })
     expect(getError(text).message).toEndWith(`Set the base URL of the client to ${NATIVE}.`)
   })
 
   test('under the host name the client used', async () => {
-    const { ask } = testApp({ environment: { CODEX_LB_PUBLIC_URL: 'https://sluice.example' } })
+    const { ask } = await testApp({ environment: { CODEX_LB_PUBLIC_URL: 'https://sluice.example' } })
     const text = await (await ask('POST /chat/completions', { json: {} })).text()
     expect(getError(text).message).toContain('https://sluice.example/v1')
   })
@@ -64,10 +77,12 @@ describe('names the base URL and the intended address', () => {
   })
 
   test.each([
-    'POST /v1/messages',
+    'POST /v1/threads',
     'GET /v1/nothing',
     'PUT /v1/models',
     'GET /v1',
+    'GET /v1/messages',
+    'PUT /v1/messages/count_tokens',
     'POST /v1/files',
     'POST /backend-api/codex/nothing',
     'DELETE /backend-api/codex/models',

@@ -28,7 +28,7 @@ const scheduled = (app: TestApp, workplace: Parameters<typeof scheduleJobs>[1] =
 }
 
 test('every account gets its usage and its models at the start', async () => {
-  const { schedule, clock, bindings, members, errors } = scheduled(testApp({ accounts: 2 }))
+  const { schedule, clock, bindings, members, errors } = scheduled(await testApp({ accounts: 2 }))
   schedule.start()
   await clock.advance('1s')
   for (const { id } of members) {
@@ -40,11 +40,11 @@ test('every account gets its usage and its models at the start', async () => {
 })
 
 test('an account added later is fetched immediately, and only once', async () => {
-  const { schedule, clock, addAccount, bindings, asked } = scheduled(testApp({ accounts: 0 }))
+  const { schedule, clock, addAccount, bindings, asked } = scheduled(await testApp({ accounts: 0 }))
   schedule.start()
   await clock.advance('1s')
   expect(asked('/')).toBe(0)
-  const { id } = addAccount()
+  const { id } = await addAccount()
   await clock.advance('1s')
   expect(bindings.pool.get(id)?.usage).not.toBeNull()
   expect(bindings.catalog.getModels(id)?.has('gpt-5.5')).toBe(true)
@@ -53,13 +53,13 @@ test('an account added later is fetched immediately, and only once', async () =>
 })
 
 test('an account added while others are fetched is fetched with them; one that is not in use is not', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const [kept, lost] = app.members.map(({ id }) => id)
   const at = app.clock.now()
   app.bindings.pool.apply(lost ?? '', { kind: 'auth_failed', at, code: 'invalid_grant', evidence: 'seen' })
   const met = new Set<string>()
   const greeting = pollNewAccounts(jobDeps(app), met, never)
-  const { id } = app.addAccount()
+  const { id } = await app.addAccount()
   await greeting
   expect([...met]).toEqual([kept ?? '', id])
   expect(app.bindings.pool.get(id)?.usage).not.toBeNull()
@@ -67,7 +67,7 @@ test('an account added while others are fetched is fetched with them; one that i
 })
 
 test('a removed database file is logged once', async () => {
-  const { schedule, clock, lines, file } = scheduled(testApp({ accounts: 0 }))
+  const { schedule, clock, lines, file } = scheduled(await testApp({ accounts: 0 }))
   schedule.start()
   const told = async (isNamed: boolean) => {
     file.isNamed = isNamed
@@ -79,7 +79,7 @@ test('a removed database file is logged once', async () => {
 })
 
 test('a block ends at its time, without a usage report', async () => {
-  const { schedule, clock, bindings, members } = scheduled(testApp())
+  const { schedule, clock, bindings, members } = scheduled(await testApp())
   schedule.start()
   await clock.advance('1s')
   const { id, sim } = members[0]!
@@ -94,7 +94,7 @@ test('a block ends at its time, without a usage report', async () => {
 })
 
 test('usage is polled again after a minute', async () => {
-  const { schedule, clock, asked } = scheduled(testApp())
+  const { schedule, clock, asked } = scheduled(await testApp())
   schedule.start()
   await clock.advance('1s')
   expect(asked('/backend-api/wham/usage')).toBe(1)
@@ -104,7 +104,7 @@ test('usage is polled again after a minute', async () => {
 })
 
 test('tasks that may have waited for the start run immediately, the rest within the hour', async () => {
-  const app = testApp({ settings: { requestLogRetentionDays: 1 } })
+  const app = await testApp({ settings: { requestLogRetentionDays: 1 } })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   await app.clock.advance('9d')
   app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
@@ -117,6 +117,8 @@ test('tasks that may have waited for the start run immediately, the rest within 
   const figures = { now: async () => void done.push('overview') }
   const backup = { name: 'sluice-1.db', bytes: 1, at: app.clock.now(), kind: 'scheduled' } as const
   const backups = {
+    newestAt: null,
+    failure: null,
     list: async () => (done.includes('backup') ? [backup] : []),
     make: async () => {
       done.push('backup')
@@ -125,23 +127,23 @@ test('tasks that may have waited for the start run immediately, the rest within 
     keepNewest: async () => [],
   }
   const { schedule } = scheduled(app, { ...app.bindings, figures, ops: { ...app.bindings.ops, backups } })
-  const look = () => ({
+  const look = async () => ({
     isTokenNew: sim.accessToken !== accessToken,
-    isAddedUp: getSummedUntil(app.db) > 0,
+    isAddedUp: (await getSummedUntil(app.db)) > 0,
     overviews: done.filter((what) => what === 'overview').length,
     backups: done.filter((what) => what === 'backup').length,
     isOldTurnThere: app.sqlite.query("SELECT 1 FROM requests WHERE id = 'old'").get() !== null,
   })
   schedule.start()
   await app.clock.advance('1s')
-  expect(look()).toEqual({ isTokenNew: true, isAddedUp: true, overviews: 1, backups: 0, isOldTurnThere: true })
+  expect(await look()).toEqual({ isTokenNew: true, isAddedUp: true, overviews: 1, backups: 0, isOldTurnThere: true })
   await app.clock.advance('67m')
-  expect(look()).toMatchObject({ overviews: 14, backups: 1, isOldTurnThere: false })
+  expect(await look()).toMatchObject({ overviews: 14, backups: 1, isOldTurnThere: false })
   await schedule.stop()
 })
 
 test('usage samples are kept for trends, and models are fetched again', async () => {
-  const { schedule, clock, sqlite, asked } = scheduled(testApp())
+  const { schedule, clock, sqlite, asked } = scheduled(await testApp())
   schedule.start()
   await clock.advance('1s')
   const look = () => [asked('/backend-api/codex/models'), sqlite.query('SELECT 1 FROM usage_samples').all().length]
@@ -152,13 +154,13 @@ test('usage samples are kept for trends, and models are fetched again', async ()
 })
 
 test('reset credits reach the client within the first minute', async () => {
-  const { schedule, clock, members, key, ask } = scheduled(testApp())
+  const { schedule, clock, members, key, ask } = scheduled(await testApp())
   const { id, sim } = members[0]!
   const expiresAt = clock.now() + 86_400_000
   sim.setResetCredits([{ id: 'c1', expiresAt }])
   schedule.start()
   await clock.advance('60s')
-  const response = await ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${key().key}` } })
+  const response = await ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${(await key()).key}` } })
   expect(await response.json()).toEqual([
     { account_id: id, email: sim.email, redeem_id: 'c1', expiredAt: new Date(expiresAt).toISOString() },
   ])
@@ -166,7 +168,7 @@ test('reset credits reach the client within the first minute', async () => {
 })
 
 test('catalogs are fetched for every client version that was seen, and dropped with it', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { catalog } = app.bindings
   catalog.noteClientVersion('0.140.0')
   await fetchCatalogs(jobDeps(app), never)
@@ -179,14 +181,14 @@ test('catalogs are fetched for every client version that was seen, and dropped w
 })
 
 test('models of a paused account are not fetched', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.bindings.pool.apply(app.members[0]?.id ?? '', { kind: 'pause', at: app.clock.now() })
   await fetchCatalogs(jobDeps(app), never)
   expect(app.upstream.requests).toEqual([])
 })
 
 test('a failed refresh does not prevent others', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const before = app.members.map(({ sim }) => sim.accessToken)
   await app.clock.advance('20d')
   app.members[0]!.sim.next({ on: 'token', status: 401, body: { error: 'invalid_grant' } })
@@ -195,7 +197,7 @@ test('a failed refresh does not prevent others', async () => {
 })
 
 test('tokens of idle accounts are refreshed when due, except permanently failed ones', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const [kept, lost] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   const before = kept.sim.accessToken
   await renewTokens(jobDeps(app), never)
@@ -210,7 +212,7 @@ test('tokens of idle accounts are refreshed when due, except permanently failed 
 })
 
 test('tokens of a paused account are refreshed like any other, until that fails permanently', async () => {
-  const app = testApp()
+  const app = await testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
   sim.revoke('refresh_token_expired')
@@ -231,7 +233,7 @@ test.each([
   ],
   ['tokens', renewTokens],
 ])('a stopped schedule starts nothing: %s', async (_, work) => {
-  const app = testApp()
+  const app = await testApp()
   await app.clock.advance('9d')
   const run = work(jobDeps(app), AbortSignal.abort(new Error('stopped')), app)
   await expect(run).rejects.toThrow('stopped')

@@ -5,8 +5,11 @@ import { automationRuns } from '../../db/schema/automations.ts'
 import { scheduleJobs } from '../../src/jobs/all.ts'
 import { AUTOMATIONS_BEAT_MS, type AutomationDeps, automationsJob } from '../../src/jobs/automations.ts'
 import { retain } from '../../src/jobs/retention.ts'
+import { seededRandom } from '../../src/lib/random.ts'
 import { Schedule } from '../../src/lib/schedule.ts'
 import { pauseAccount } from '../../src/model/accounts/accounts.ts'
+import { getAutomation } from '../../src/model/automations/automations.ts'
+import { claimSlot } from '../../src/model/automations/runs.ts'
 import { latestSlot, nextSlot, planAccounts } from '../../src/model/automations/schedule.ts'
 import { pingForJob } from '../../src/proxy/relay/ping.ts'
 import { fetchUsage } from '../../src/upstream/usage.ts'
@@ -39,7 +42,7 @@ interface Details {
 }
 
 const world = async (accounts = 1, fields: Record<string, unknown> = {}) => {
-  const app = testApp({ accounts })
+  const app = await testApp({ accounts })
   const { job } = await create(app, fields)
   const make = (more: Partial<AutomationDeps> = {}) => {
     const { bindings } = app
@@ -158,7 +161,7 @@ describe('at the scheduled time', () => {
     await run()
     expect(calls(app)).toHaveLength(2)
     expect(calls(app)[0]?.body).toMatchObject({ model: 'gpt-5.5', input: [{ content: [{ text: 'good morning' }] }] })
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'warmup', route: 'automation', status: 'ok', keyId: null },
       { kind: 'warmup', route: 'automation', status: 'ok', keyId: null },
     ])
@@ -184,7 +187,7 @@ describe('at the scheduled time', () => {
     await advanceTo(app, '07:55')
     await run()
     await run()
-    app.restart()
+    await app.restart()
     await make()(never)
     await app.clock.advance(30 * MINUTE_MS)
     await make()(never)
@@ -200,6 +203,20 @@ describe('at the scheduled time', () => {
     await advanceTo(app, '07:55')
     await Promise.all([make()(never), make()(never)])
     expect(calls(app)).toHaveLength(1)
+  })
+
+  test('it is not run when the automation is changed or deleted while it is claimed', async () => {
+    const { app, job } = await world()
+    await advanceTo(app, '07:55')
+    const automation = await getAutomation(app.db, job.id)
+    const claim = () =>
+      commit(app.db, (tx) =>
+        claimSlot(tx, app.clock.now(), { automation, accountIds: [], now: app.clock.now(), random: seededRandom(5) }),
+      )
+    await app.ask(`PATCH /api/automations/${job.id}`, { json: { enabled: false } })
+    expect(await claim()).toBeNull()
+    await app.ask(`DELETE /api/automations/${job.id}`)
+    expect(await claim()).toBeNull()
   })
 
   test('only on its weekdays, and not while it is disabled', async () => {
@@ -257,8 +274,8 @@ describe('the accounts of a run', () => {
     expect(calls(app)).toHaveLength(1)
     const [started] = await runs()
     expect(started).toMatchObject({ status: 'running', completedAccounts: 1, pendingAccounts: 2 })
-    app.addAccount()
-    app.bindings.pool.reload()
+    await app.addAccount()
+    await app.bindings.pool.reload()
     const planned = (await details(started?.id ?? '')).accounts
     for (const { scheduledFor } of planned.slice(1)) {
       await app.clock.advance(Math.max(0, Date.parse(scheduledFor) - app.clock.now()))
@@ -312,8 +329,8 @@ describe('the accounts of a run', () => {
   test('include a paused one when requested, which stays paused', async () => {
     const { app, run } = await world(1, { includePausedAccounts: true })
     const id = app.members[0]?.id ?? ''
-    commit(app.db, (tx) => pauseAccount(tx, id, { id: 'test', method: null, address: null, at: app.clock.now() }))
-    app.bindings.pool.reload()
+    await commit(app.db, (tx) => pauseAccount(tx, id, { id: 'test', method: null, address: null, at: app.clock.now() }))
+    await app.bindings.pool.reload()
     await advanceTo(app, '07:55')
     await run()
     expect(calls(app)).toHaveLength(1)
@@ -332,7 +349,7 @@ describe('the accounts of a run', () => {
   })
 
   test('that were deleted are skipped', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const [kept, gone] = app.members.map(({ id }) => id)
     const { job } = await create(app, { accountIds: [gone, kept] })
     await app.ask(`DELETE /api/accounts/${gone}`)
@@ -391,7 +408,7 @@ describe('a process that ends in the middle', () => {
     void make({ ping })(never) // the process ends before the answer
     await app.clock.advance(0)
     expect(sent).toBe(1)
-    app.restart()
+    await app.restart()
     const again = make()
     await app.clock.advance(10 * MINUTE_MS)
     await again(never)
@@ -409,7 +426,7 @@ describe('a process that ends in the middle', () => {
     const { app, run, make, runs } = await world(3, { schedule: { thresholdMinutes: 1 } })
     await advanceTo(app, '07:55')
     await run()
-    app.restart()
+    await app.restart()
     await app.clock.advance(2 * HOUR_MS)
     await make()(never)
     expect(calls(app).length).toBeLessThan(3)
@@ -457,5 +474,5 @@ test('runs are deleted after 90 days', async () => {
   expect(await runs()).toHaveLength(1)
   await app.clock.advance(2 * DAY_MS)
   await advanceClockDuring(app, retain({ ...app.bindings }, never))
-  expect(app.db.select().from(automationRuns).all()).toEqual([])
+  expect(await app.db.select().from(automationRuns).all()).toEqual([])
 })

@@ -26,9 +26,9 @@ test.each([
   expect(reads()).toBe(expected)
 })
 
-test('an index tells whether there are many', () => {
+test('an index tells whether there are many', async () => {
   const { sqlite, run } = setUp(10, 0)
-  expect(getPlans(sqlite, /"requests"/, () => void run())).toEqual([
+  expect(await getPlans(sqlite, /"requests"/, async () => void run())).toEqual([
     'SEARCH requests USING COVERING INDEX requests_started (started_at>?)',
   ])
 })

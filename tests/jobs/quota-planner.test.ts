@@ -18,7 +18,7 @@ const never = new AbortController().signal
 /** The clock starts on Thursday, 1 January 2026, 00:00 UTC. */
 const midnight = Date.UTC(2026, 0, 1)
 
-const report = (app: TestApp, usedPercent = 0, index = 0) => {
+const report = async (app: TestApp, usedPercent = 0, index = 0) => {
   const { bindings, clock } = app
   bindings.pool.observe(app.members[index]!.id, {
     at: clock.now(),
@@ -31,14 +31,14 @@ const report = (app: TestApp, usedPercent = 0, index = 0) => {
     planType: null,
     additional: [],
   })
-  bindings.ledger.flush()
+  await bindings.ledger.flush()
 }
 
 const open = async (settings: Partial<Settings> = {}, { days = 20, units = 30, accounts = 1, enabled = true } = {}) => {
-  const app = testApp({ accounts, settings: { plannerMode: 'act', ...settings } })
-  logWorkdays(app, { days, units })
+  const app = await testApp({ accounts, settings: { plannerMode: 'act', ...settings } })
+  await logWorkdays(app, { days, units })
   for (let index = 0; index < accounts; index++) {
-    report(app, 0, index)
+    await report(app, 0, index)
     if (enabled) await app.ask(`PUT /api/accounts/${app.members[index]!.id}/limit-warmup`, { json: { enabled } })
   }
   const job = () => {
@@ -50,20 +50,23 @@ const open = async (settings: Partial<Settings> = {}, { days = 20, units = 30, a
   }
   const until = async (at: number) => {
     await app.clock.advance(at - app.clock.now())
-    report(app)
+    await report(app)
   }
   return { app, job, until, run: job(), id: app.members[0]!.id }
 }
 
 const decisions = (app: TestApp) => listDecisions(app.db, 50)
-const decision = (app: TestApp, { id }: { id: string }) => decisions(app).find((other) => other.id === id)
-const starts = (app: TestApp) => app.rows().filter(({ route }) => route === 'window-start')
-const getState = ({ scheduledAt, status }: ReturnType<typeof decisions>[number]) => [scheduledAt - midnight, status]
+const decision = async (app: TestApp, { id }: { id: string }) => (await decisions(app)).find((other) => other.id === id)
+const starts = async (app: TestApp) => (await app.rows()).filter(({ route }) => route === 'window-start')
+const getState = ({ scheduledAt, status }: Awaited<ReturnType<typeof decisions>>[number]) => [
+  scheduledAt - midnight,
+  status,
+]
 
 describe('the plan', () => {
   test('starts the window so that it resets when the day has used it up', async () => {
     const { app } = await open()
-    const plan = planStarts(app.db, { now: app.clock.now() })
+    const plan = await planStarts(app.db, { now: app.clock.now() })
     expect(plan).toMatchObject({ sufficient: true, coveredDays: expect.any(Number) })
     expect(plan.proposals).toHaveLength(1)
     const [first] = plan.proposals
@@ -92,7 +95,7 @@ describe('the plan', () => {
   test('has at most the allowed starts per day, each account once', async () => {
     const planned = async (plannerMaxStartsPerDay: number) => {
       const { app } = await open({ plannerMaxStartsPerDay, plannerMinGainPercent: 1 }, { accounts: 3, units: 80 })
-      const { proposals } = planStarts(app.db, { now: app.clock.now() })
+      const { proposals } = await planStarts(app.db, { now: app.clock.now() })
       return proposals.map(({ accountId }) => accountId)
     }
     expect(await planned(1)).toHaveLength(1)
@@ -104,7 +107,7 @@ describe('the plan', () => {
   test('advises about accounts without window starts, too', async () => {
     const { app, run } = await open({ plannerMode: 'advise' }, { enabled: false })
     await run(never)
-    expect(decisions(app)).toMatchObject([{ mode: 'advise', status: 'planned' }])
+    expect(await decisions(app)).toMatchObject([{ mode: 'advise', status: 'planned' }])
   })
 })
 
@@ -112,28 +115,28 @@ describe('the planner job', () => {
   test('does nothing while it is off, and drops plans when it is turned off', async () => {
     const { app, run } = await open({ plannerMode: 'off' })
     await run(never)
-    expect(decisions(app)).toEqual([])
-    app.change({ plannerMode: 'act' })
+    expect(await decisions(app)).toEqual([])
+    await app.change({ plannerMode: 'act' })
     await run(never)
-    expect(decisions(app)).toHaveLength(1)
-    app.change({ plannerMode: 'off' })
+    expect(await decisions(app)).toHaveLength(1)
+    await app.change({ plannerMode: 'off' })
     await run(never)
-    expect(decisions(app)).toEqual([])
+    expect(await decisions(app)).toEqual([])
   })
 
   test('starts the window at its time, and does not affect routing', async () => {
     const { app, run, until, id } = await open()
     const before = app.bindings.settings.current()
     await run(never)
-    const [planned] = decisions(app)
+    const [planned] = await decisions(app)
     expect(planned?.reason).toMatch(/^\+[\d.]+ % served between \d\d:\d\d and \d\d:\d\d$/)
     await until(planned!.scheduledAt - MINUTE)
     await run(never)
-    expect(starts(app)).toEqual([])
+    expect(await starts(app)).toEqual([])
     await until(planned!.scheduledAt)
     await run(never)
-    expect(starts(app)).toMatchObject([{ accountId: id, kind: 'warmup', status: 'ok' }])
-    expect(decisions(app)).toMatchObject([
+    expect(await starts(app)).toMatchObject([{ accountId: id, kind: 'warmup', status: 'ok' }])
+    expect(await decisions(app)).toMatchObject([
       { id: planned!.id, status: 'executed', executedAt: app.clock.now(), model: 'gpt-5.5' },
     ])
     expect(app.bindings.settings.current()).toEqual(before)
@@ -142,15 +145,15 @@ describe('the planner job', () => {
   test('starts nothing twice: not in later runs, not after a restart, not after a crash before the end was stored', async () => {
     const { app, run, job, until } = await open()
     await run(never)
-    const [planned] = decisions(app)
+    const [planned] = await decisions(app)
     await until(planned!.scheduledAt)
     await run(never)
     await run(never)
-    app.restart()
-    report(app)
+    await app.restart()
+    await report(app)
     await job()(never)
-    expect(starts(app)).toHaveLength(1)
-    commit(app.db, (tx) =>
+    expect(await starts(app)).toHaveLength(1)
+    await commit(app.db, (tx) =>
       tx
         .update(plannerDecisions)
         .set({ status: 'planned', executedAt: null })
@@ -158,11 +161,11 @@ describe('the planner job', () => {
         .run(),
     )
     await job()(never)
-    expect(starts(app)).toHaveLength(1)
-    expect(decision(app, planned!)).toMatchObject({ status: 'executed' })
+    expect(await starts(app)).toHaveLength(1)
+    expect(await decision(app, planned!)).toMatchObject({ status: 'executed' })
     await until(app.clock.now() + HOUR)
     await job()(never)
-    expect(decisions(app).filter(({ scheduledAt }) => scheduledAt < midnight + 24 * HOUR)).toHaveLength(1)
+    expect((await decisions(app)).filter(({ scheduledAt }) => scheduledAt < midnight + 24 * HOUR)).toHaveLength(1)
   })
 
   test.each([
@@ -171,29 +174,29 @@ describe('the planner job', () => {
   ])('skips the start when %s', async (_, usedPercent, enabled, reason) => {
     const { app, run, until, id } = await open()
     await run(never)
-    const [planned] = decisions(app)
+    const [planned] = await decisions(app)
     await until(planned!.scheduledAt)
-    report(app, usedPercent)
+    await report(app, usedPercent)
     if (!enabled) await app.ask(`PUT /api/accounts/${id}/limit-warmup`, { json: { enabled } })
     await run(never)
-    expect(starts(app)).toEqual([])
-    expect(decision(app, planned!)).toMatchObject({ status: 'skipped', reason })
+    expect(await starts(app)).toEqual([])
+    expect(await decision(app, planned!)).toMatchObject({ status: 'skipped', reason })
   })
 
   test('skips missed and advisory starts', async () => {
     const late = await open()
     await late.run(never)
-    await late.until(decisions(late.app)[0]!.scheduledAt + 10 * MINUTE)
+    await late.until((await decisions(late.app))[0]!.scheduledAt + 10 * MINUTE)
     await late.run(never)
-    expect(decisions(late.app)).toContainEqual(
+    expect(await decisions(late.app)).toContainEqual(
       expect.objectContaining({ status: 'skipped', reason: 'Sluice was not running at that time.' }),
     )
     const advised = await open({ plannerMode: 'advise' })
     await advised.run(never)
-    await advised.until(decisions(advised.app)[0]!.scheduledAt)
+    await advised.until((await decisions(advised.app))[0]!.scheduledAt)
     await advised.run(never)
-    expect(starts(advised.app)).toEqual([])
-    expect(decisions(advised.app)).toContainEqual(
+    expect(await starts(advised.app)).toEqual([])
+    expect(await decisions(advised.app)).toContainEqual(
       expect.objectContaining({ status: 'skipped', reason: 'The planner only advised this start.' }),
     )
   })
@@ -201,25 +204,25 @@ describe('the planner job', () => {
   test('plans again after an hour or a changed setting, and does not repeat a canceled start', async () => {
     const { app, run } = await open()
     await run(never)
-    const [planned] = decisions(app)
+    const [planned] = await decisions(app)
     expect((await app.ask(`POST /api/quota-planner/decisions/${planned!.id}/cancel`)).status).toBe(200)
     await run(never)
     await app.clock.advance(HOUR)
     await run(never)
-    expect(decisions(app).map(getState)).toEqual([[planned!.scheduledAt - midnight, 'canceled']])
-    app.change({ plannerMinGainPercent: 6 })
+    expect((await decisions(app)).map(getState)).toEqual([[planned!.scheduledAt - midnight, 'canceled']])
+    await app.change({ plannerMinGainPercent: 6 })
     await run(never)
-    expect(decisions(app)).toHaveLength(1)
+    expect(await decisions(app)).toHaveLength(1)
   })
 
   test('a start that ChatGPT rejects is skipped with the reason', async () => {
     const { app, run, until } = await open()
     await run(never)
-    const [planned] = decisions(app)
+    const [planned] = await decisions(app)
     await until(planned!.scheduledAt)
     app.members[0]!.sim.always({ status: 400, body: { error: { message: 'No.', code: 'nope', type: null } } })
     await run(never)
-    expect(decision(app, planned!)).toMatchObject({ status: 'skipped', executedAt: null })
+    expect(await decision(app, planned!)).toMatchObject({ status: 'skipped', executedAt: null })
     await run(never)
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))).toHaveLength(1)
   })

@@ -36,15 +36,15 @@ const member = (app: TestApp, index = 0) => {
 }
 
 /** An app whose first account has the credit `c1`, for another day. */
-const withCredit = () => {
-  const app = testApp()
+const withCredit = async () => {
+  const app = await testApp()
   const { id, sim } = member(app)
   sim.setResetCredits([{ id: 'c1', expiresAt: app.clock.now() + 86_400_000 }])
   return { app, id, sim, round: rounds(app) }
 }
 
 test('the response replaces what was known', async () => {
-  const { app, sim, round } = withCredit()
+  const { app, sim, round } = await withCredit()
   await round()
   expect(listed(app)).toEqual(['c1'])
   sim.setResetCredits([{ id: 'c2', expiresAt: null }])
@@ -54,7 +54,7 @@ test('the response replaces what was known', async () => {
 })
 
 test('unreadable entries are omitted without affecting others', async () => {
-  const { app, sim, round } = withCredit()
+  const { app, sim, round } = await withCredit()
   const credits = [
     { id: 7, status: 'available' },
     null,
@@ -74,7 +74,7 @@ describe('reset credits are not fetched for an account', () => {
     ['signed out', { kind: 'auth_failed', code: 'token_invalidated', evidence: 'seen' }],
     ['deactivated', { kind: 'auth_failed', code: 'account_deactivated', evidence: 'seen' }],
   ] as const)('that is %s, and its credits are dropped', async (_, event) => {
-    const { app, id, round } = withCredit()
+    const { app, id, round } = await withCredit()
     await round()
     app.bindings.pool.apply(id, { ...event, at: app.clock.now() })
     await round()
@@ -83,15 +83,17 @@ describe('reset credits are not fetched for an account', () => {
   })
 
   test('that the upstream could not identify', async () => {
-    const { app, id, round } = withCredit()
-    commit(app.db, (tx) => tx.update(accountRows).set({ chatgptAccountId: null }).where(eq(accountRows.id, id)).run())
-    app.bindings.pool.reload()
+    const { app, id, round } = await withCredit()
+    await commit(app.db, (tx) =>
+      tx.update(accountRows).set({ chatgptAccountId: null }).where(eq(accountRows.id, id)).run(),
+    )
+    await app.bindings.pool.reload()
     await round()
     expect(asked(app)).toEqual([])
   })
 
   test('but are for a blocked one, which can use a credit', async () => {
-    const { app, id, round } = withCredit()
+    const { app, id, round } = await withCredit()
     const at = app.clock.now()
     app.bindings.pool.apply(id, {
       kind: 'rate_limited',
@@ -116,7 +118,7 @@ describe('a failure', () => {
     ['no list', { status: 200, body: {} }],
     ['no JSON', { status: 200, body: 'hello' }],
   ])('(%s) keeps the known credits and affects neither account nor token', async (_, fault) => {
-    const { app, id, sim, round } = withCredit()
+    const { app, id, sim, round } = await withCredit()
     await round()
     const before = [app.bindings.pool.get(id)?.state, app.bindings.pool.get(id)?.health, sim.accessToken]
     sim.next({ on: 'reset-credits', ...fault })
@@ -128,7 +130,7 @@ describe('a failure', () => {
   })
 
   test.each([402, 404])('%d delays the next fetch for five minutes', async (status) => {
-    const { app, sim, round } = withCredit()
+    const { app, sim, round } = await withCredit()
     sim.next({ on: 'reset-credits', status, body: { error: { code: 'not_found', message: 'No.' } } })
     await round()
     await app.clock.advance('4m')
@@ -140,7 +142,7 @@ describe('a failure', () => {
   })
 
   test('times out after ten seconds', async () => {
-    const { app, sim, round } = withCredit()
+    const { app, sim, round } = await withCredit()
     sim.next({ on: 'reset-credits', delayHeadersMs: 3_600_000 })
     const run = round()
     await app.clock.advance('10s')
@@ -150,7 +152,7 @@ describe('a failure', () => {
   })
 
   test('of one account does not affect the others', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     member(app, 0).sim.always({ on: 'reset-credits', status: 500 })
     member(app, 1).sim.setResetCredits([{ id: 'c1', expiresAt: null }])
     await rounds(app)()
@@ -158,7 +160,7 @@ describe('a failure', () => {
   })
 
   test('that continues is logged once, and again after it ended or the account was out of use', async () => {
-    const { app, id, sim, round } = withCredit()
+    const { app, id, sim, round } = await withCredit()
     const told = () => app.lines.filter((line) => line.includes('reset credits of an account')).length
     sim.always({ on: 'reset-credits', status: 403 })
     await round()
@@ -179,8 +181,8 @@ describe('a failure', () => {
 })
 
 describe('the reset credits job', () => {
-  const scheduled = (float: number) => {
-    const { app } = withCredit()
+  const scheduled = async (float: number) => {
+    const { app } = await withCredit()
     const random = { ...app.bindings.random, float: () => float }
     const schedule = new Schedule({ clock: app.clock, random, onError: (_, err) => expect(err).toBeUndefined() })
     const work = resetCreditsJob({ ...deps(app), random })
@@ -190,7 +192,7 @@ describe('the reset credits job', () => {
   }
 
   test('begins anywhere within its first minute, then runs every minute', async () => {
-    const { app, schedule } = scheduled(0.5)
+    const { app, schedule } = await scheduled(0.5)
     await app.clock.advance('29s')
     expect(asked(app)).toHaveLength(0)
     await app.clock.advance('1s')
@@ -203,7 +205,7 @@ describe('the reset credits job', () => {
   })
 
   test('stops immediately, also before it began', async () => {
-    const { app, schedule } = scheduled(0.9)
+    const { app, schedule } = await scheduled(0.9)
     await app.clock.advance('1s')
     await schedule.stop()
     await app.clock.advance('120s')

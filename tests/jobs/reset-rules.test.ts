@@ -143,8 +143,8 @@ describe('the plan', () => {
   })
 })
 
-const setup = (patch: Record<string, unknown> = { resetPolicy: 'when_exhausted' }) => {
-  const app = testApp()
+const setup = async (patch: Record<string, unknown> = { resetPolicy: 'when_exhausted' }) => {
+  const app = await testApp()
   const { id, sim } = app.members[0]!
   const now = app.clock.now()
   sim.setUsage({
@@ -188,7 +188,7 @@ const page = async (app: TestApp, id: string) =>
 
 describe('the reset job', () => {
   test('uses one credit, and leaves an audit row and an event', async () => {
-    const { app, id, sim, rounds, start } = setup()
+    const { app, id, sim, rounds, start } = await setup()
     await start()
     const round = rounds()
     await round()
@@ -199,7 +199,7 @@ describe('the reset job', () => {
       redeem_request_id: expect.stringMatching(/^[0-9a-f]{64}$/),
     })
     expect(sim.usage?.primary?.usedPercent).toBe(0)
-    const audit = app.db.select().from(auditLogs).orderBy(desc(auditLogs.id)).all()
+    const audit = await app.db.select().from(auditLogs).orderBy(desc(auditLogs.id)).all()
     expect(audit.filter(({ event }) => event === 'reset_credit_redeemed')).toMatchObject([
       { actor: 'system', target: id, details: { creditId: 'c1', code: 'reset', rule: 'when_exhausted' } },
     ])
@@ -208,31 +208,31 @@ describe('the reset job', () => {
   })
 
   test('does nothing for the default rule, and uses the settings if the account has no rule', async () => {
-    const { app, rounds } = setup()
+    const { app, rounds } = await setup()
     const round = rounds()
     await round()
     expect(redeemed(app)).toEqual([])
-    app.change({ resetPolicy: 'when_exhausted' })
-    app.bindings.settings.reload()
+    await app.change({ resetPolicy: 'when_exhausted' })
+    await app.bindings.settings.reload()
     await round()
     expect(redeemed(app)).toHaveLength(1)
   })
 
   test('an account with the rule never is left alone, whatever the settings say', async () => {
-    const { app, rounds, start } = setup({ resetPolicy: 'never' })
+    const { app, rounds, start } = await setup({ resetPolicy: 'never' })
     await start()
-    app.change({ resetPolicy: 'when_exhausted' })
-    app.bindings.settings.reload()
+    await app.change({ resetPolicy: 'when_exhausted' })
+    await app.bindings.settings.reload()
     await rounds()()
     expect(redeemed(app)).toEqual([])
   })
 
   test('an attempt that fails is not repeated, not even after a restart', async () => {
-    const { app, id, sim, rounds, start, observe } = setup()
+    const { app, id, sim, rounds, start, observe } = await setup()
     await start()
     sim.next({ on: 'redeem', status: 503 })
     await rounds()()
-    app.restart()
+    await app.restart()
     observe()
     await rounds()()
     expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
@@ -240,7 +240,7 @@ describe('the reset job', () => {
   })
 
   test('after a failed attempt the next credit gets its own, once the usage was read again', async () => {
-    const { app, id, sim, rounds, start, observe } = setup()
+    const { app, id, sim, rounds, start, observe } = await setup()
     await start()
     sim.always({ on: 'redeem', status: 503 })
     const round = rounds()
@@ -254,7 +254,7 @@ describe('the reset job', () => {
   })
 
   test('the page says that there was nothing to reset', async () => {
-    const { app, id, sim, rounds, start } = setup()
+    const { app, id, sim, rounds, start } = await setup()
     await start()
     const answer = { code: 'nothing_to_reset', windows_reset: 0, credit: { id: 'c1', status: null, redeemed_at: null } }
     sim.next({ on: 'redeem', status: 200, body: answer })
@@ -262,23 +262,23 @@ describe('the reset job', () => {
     expect(await page(app, id)).toContain('ChatGPT had nothing to reset')
   })
 
-  test('claims no second credit until usage is reported after the first attempt', () => {
-    const { app, id } = setup()
+  test('claims no second credit until usage is reported after the first attempt', async () => {
+    const { app, id } = await setup()
     const at = app.clock.now()
     const claim = (creditId: string, usageAt: number) =>
       commit<boolean>(app.db, (tx) =>
         claimResetAttempt(tx, { accountId: id, creditId, rule: 'when_exhausted' }, { at, print: '100', usageAt }),
       )
-    expect([claim('c1', at - 1), claim('c2', at - 1), claim('c2', at), claim('c2', at + 1)]).toEqual([
-      true,
-      false,
-      false,
-      true,
-    ])
+    expect([
+      await claim('c1', at - 1),
+      await claim('c2', at - 1),
+      await claim('c2', at),
+      await claim('c2', at + 1),
+    ]).toEqual([true, false, false, true])
   })
 
   test('does not use a second credit for a window whose usage was not read again since the first', async () => {
-    const { app, sim, rounds, start, observe } = setup()
+    const { app, sim, rounds, start, observe } = await setup()
     await start()
     sim.always({ on: 'usage', status: 404, body: { detail: 'Not found' } })
     const round = rounds()
@@ -297,18 +297,18 @@ describe('the reset job', () => {
   })
 
   test('nor after a restart, with the usage that was stored before it', async () => {
-    const { app, sim, rounds, start } = setup()
+    const { app, sim, rounds, start } = await setup()
     await start()
     sim.always({ on: 'usage', status: 404, body: { detail: 'Not found' } })
     await rounds()()
-    app.restart()
+    await app.restart()
     expect(app.bindings.pool.all()[0]?.usage?.windows.fiveHour?.usedPercent).toBe(100)
     await rounds()()
     expect(redeemed(app).map(({ credit_id }) => credit_id)).toEqual(['c1'])
   })
 
   test('nothing_to_reset leaves the credit, and the next change tries again with the same request id', async () => {
-    const { app, sim, rounds, start, observe } = setup()
+    const { app, sim, rounds, start, observe } = await setup()
     await start()
     const answer = { code: 'nothing_to_reset', windows_reset: 0, credit: { id: 'c1', status: null, redeemed_at: null } }
     sim.next({ on: 'redeem', status: 200, body: answer })
@@ -328,7 +328,7 @@ describe('the reset job', () => {
   })
 
   test('the page shows beforehand what the rule would do', async () => {
-    const { app, id, rounds, start, edit } = setup({ resetPolicy: 'before_expiry', minBlockedMinutes: 60 })
+    const { app, id, rounds, start, edit } = await setup({ resetPolicy: 'before_expiry', minBlockedMinutes: 60 })
     await start()
     await rounds()()
     expect(await page(app, id)).toContain('will use a reset credit in the last 24 hours before it expires')
@@ -351,7 +351,7 @@ describe('the reset job', () => {
     ['percent', 49],
     ['percent', 101],
   ])('PATCH account rejects %s %p and names it', async (name, value) => {
-    const { edit } = setup()
+    const { edit } = await setup()
     const response = await edit({ [name]: value })
     expect(response.status).toBe(422)
     expect(JSON.stringify(await response.json())).toContain(name)

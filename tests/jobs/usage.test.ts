@@ -9,11 +9,11 @@ import { jobDeps } from './deps.ts'
 
 const never = new AbortController().signal
 
-const getPolls = ({ upstream }: ReturnType<typeof testApp>): string[] =>
+const getPolls = ({ upstream }: Awaited<ReturnType<typeof testApp>>): string[] =>
   upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage')).map(({ account }) => account ?? '')
 
 /** Beats as the schedule would, for `ms`; returns the polled accounts. */
-const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: number): Promise<string[]> => {
+const beatFor = async (app: Awaited<ReturnType<typeof testApp>>, deps: JobDeps, ms: number): Promise<string[]> => {
   const before = getPolls(app).length
   for (let passed = 0; passed < ms; passed += USAGE_BEAT_MS) {
     await app.clock.advance(USAGE_BEAT_MS)
@@ -25,7 +25,7 @@ const beatFor = async (app: ReturnType<typeof testApp>, deps: JobDeps, ms: numbe
 }
 
 test('every account is polled immediately, then once a minute, and never all together', async () => {
-  const app = testApp({ accounts: 24 })
+  const app = await testApp({ accounts: 24 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
   expect(new Set(getPolls(app)).size).toBe(24)
@@ -37,7 +37,7 @@ test('every account is polled immediately, then once a minute, and never all tog
 })
 
 test('the account waiting longest is polled first', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
   await app.clock.advance('3m')
@@ -46,7 +46,7 @@ test('the account waiting longest is polled first', async () => {
 })
 
 test('the pool gets the result', async () => {
-  const app = testApp()
+  const app = await testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   const resetAt = app.clock.now() + 3_600_000
   sim.setUsage({ primary: { usedPercent: 30, windowMinutes: 300, resetAt } })
@@ -55,7 +55,7 @@ test('the pool gets the result', async () => {
 })
 
 test('the windows of a former plan disappear with the next poll', async () => {
-  const app = testApp()
+  const app = await testApp()
   const deps = jobDeps(app)
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   const resetAt = app.clock.now() + 25 * 86_400_000
@@ -68,7 +68,7 @@ test('the windows of a former plan disappear with the next poll', async () => {
 })
 
 test('setting the clock back does not stop polling', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const deps = jobDeps(app)
   app.members[0]!.sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
   await pollUsage(deps, never)
@@ -78,7 +78,7 @@ test('setting the clock back does not stop polling', async () => {
 })
 
 test('paused accounts are skipped, and polled immediately when they return', async () => {
-  const app = testApp()
+  const app = await testApp()
   const deps = jobDeps(app)
   const [{ id }] = app.members as [(typeof app.members)[0]]
   app.bindings.pool.apply(id, { kind: 'pause', at: app.clock.now() })
@@ -88,8 +88,8 @@ test('paused accounts are skipped, and polled immediately when they return', asy
 })
 
 describe('a blocked account', () => {
-  const blocked = (ms: number) => {
-    const app = testApp()
+  const blocked = async (ms: number) => {
+    const app = await testApp()
     const [{ id }] = app.members as [(typeof app.members)[0]]
     const at = app.clock.now()
     const refusal = { at, evidence: 'seen', resetAt: at + ms, retryAfterMs: null }
@@ -98,7 +98,7 @@ describe('a blocked account', () => {
   }
 
   test('is polled like the others, and unblocked by a report with room', async () => {
-    const { app, id, deps } = blocked(3_600_000)
+    const { app, id, deps } = await blocked(3_600_000)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     await app.clock.advance(1)
     sim.setUsage({ primary: { usedPercent: 20, windowMinutes: 300, resetAt: app.clock.now() + 60_000 } })
@@ -107,7 +107,7 @@ describe('a blocked account', () => {
   })
 
   test('is polled immediately when its block should have ended', async () => {
-    const { app, deps } = blocked(67_000)
+    const { app, deps } = await blocked(67_000)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     const resetAt = app.clock.now() + 67_000
     sim.setUsage({ primary: { usedPercent: 100, windowMinutes: 300, resetAt } })
@@ -124,7 +124,7 @@ describe('a rejected poll', () => {
     [403, 'account_suspended', 'deactivated'],
     [403, 'account_session_expired', 'reauth_required'],
   ])('%d %s makes the account %s', async (status, code, expected) => {
-    const app = testApp()
+    const app = await testApp()
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     sim.always({ on: 'usage', status, body: { error: { code, message: 'No.' } } })
     await pollUsage(jobDeps(app), never)
@@ -140,7 +140,7 @@ describe('a rejected poll', () => {
     ['404 with a type that reads like a permanent code', 404, { error: { type: 'account_deleted', message: 'No.' } }],
     ['401 with a type that reads like a permanent code', 401, { error: { type: 'token_expired', message: 'No.' } }],
   ])('(%s) does not deactivate the account and delays the next poll for five minutes', async (_, status, body) => {
-    const app = testApp()
+    const app = await testApp()
     const deps = jobDeps(app)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     sim.always({ on: 'usage', status, ...(body && { body }) })
@@ -151,7 +151,7 @@ describe('a rejected poll', () => {
   })
 
   test('without a reason delays polls for five minutes and changes nothing', async () => {
-    const app = testApp()
+    const app = await testApp()
     const deps = jobDeps(app)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     sim.next({ on: 'usage', status: 403, body: { error: { message: 'Forbidden.' } } })
@@ -162,7 +162,7 @@ describe('a rejected poll', () => {
   })
 
   test('that continues is logged once', async () => {
-    const app = testApp()
+    const app = await testApp()
     const deps = jobDeps(app)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     sim.always({ on: 'usage', status: 400 })
@@ -172,7 +172,7 @@ describe('a rejected poll', () => {
   })
 
   test('that recurs after an answer is logged again', async () => {
-    const app = testApp()
+    const app = await testApp()
     const deps = jobDeps(app)
     const [{ sim }] = app.members as [(typeof app.members)[0]]
     for (const fails of [true, false, true]) {
@@ -184,17 +184,17 @@ describe('a rejected poll', () => {
 })
 
 test('a removed account is forgotten', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const deps = jobDeps(app)
   await pollUsage(deps, never)
   const actor = { id: 'test', method: null, address: null, at: 0 }
-  commit(app.db, (tx) => deleteAccount(tx, app.members[0]!.id, actor))
+  await commit(app.db, (tx) => deleteAccount(tx, app.members[0]!.id, actor))
   await pollUsage(deps, never)
   expect([...deps.polls.keys()]).toEqual([app.members[1]!.id])
 })
 
 test('stopping the schedule does not wait for polls', async () => {
-  const app = testApp()
+  const app = await testApp()
   const [{ sim }] = app.members as [(typeof app.members)[0]]
   sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
   const stop = new AbortController()

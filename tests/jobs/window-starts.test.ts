@@ -78,7 +78,7 @@ const enable = (app: TestApp, index = 0, enabled = true) =>
   app.ask(`PUT /api/accounts/${app.members[index]!.id}/limit-warmup`, { json: { enabled } })
 
 const setup = async (settings: Partial<Settings> = { windowStart: 'at_reset' }, accounts = 1) => {
-  const app = testApp({ accounts, settings })
+  const app = await testApp({ accounts, settings })
   const ends = app.clock.now() + HOUR_MS
   for (let index = 0; index < accounts; index++) {
     report(app, window(40, ends), index)
@@ -108,8 +108,8 @@ describe('after a reset', () => {
     await reset()
     await run(never)
     expect(calls(app)).toHaveLength(1)
-    expect(app.rows()).toMatchObject([{ kind: 'warmup', route: 'window-start', status: 'ok', keyId: null }])
-    expect(lastWindowStart(app.db, id)).toMatchObject({ resetAt: ends, result: 'started', errorCode: null })
+    expect(await app.rows()).toMatchObject([{ kind: 'warmup', route: 'window-start', status: 'ok', keyId: null }])
+    expect(await lastWindowStart(app.db, id)).toMatchObject({ resetAt: ends, result: 'started', errorCode: null })
     const { accounts } = (await (await app.ask('GET /api/accounts')).json()) as { accounts: unknown[] }
     expect(accounts).toMatchObject([
       {
@@ -130,7 +130,7 @@ describe('after a reset', () => {
     await reset()
     await run(never)
     await run(never)
-    app.restart()
+    await app.restart()
     const again = job()
     report(app, window(40, ends + 2000))
     await again(never)
@@ -142,22 +142,22 @@ describe('after a reset', () => {
   test('a reset that is reported right before a restart is not missed', async () => {
     const { app, job, reset, ends, id } = await setup()
     await reset()
-    app.restart()
+    await app.restart()
     await job()(never)
     expect(calls(app)).toHaveLength(1)
-    expect(lastWindowStart(app.db, id)).toMatchObject({ resetAt: ends, result: 'started' })
-    app.restart()
+    expect(await lastWindowStart(app.db, id)).toMatchObject({ resetAt: ends, result: 'started' })
+    await app.restart()
     await job()(never)
     expect(calls(app)).toHaveLength(1)
   })
 
   test('a reset while Sluice is off is found by the first report after it', async () => {
     const { app, job, reset } = await setup()
-    app.restart()
+    await app.restart()
     const run = job()
     await run(never)
     await reset()
-    app.restart()
+    await app.restart()
     await job()(never)
     expect(calls(app)).toHaveLength(1)
   })
@@ -167,26 +167,26 @@ describe('after a reset', () => {
     await reset()
     app.bindings.lifecycle.maxTurns = 0
     await run(never)
-    expect([calls(app).length, lastWindowStart(app.db, id)]).toEqual([0, null])
+    expect([calls(app).length, await lastWindowStart(app.db, id)]).toEqual([0, null])
     app.bindings.lifecycle.maxTurns = 100
     app.bindings.lifecycle.draining = true
     await run(never)
-    expect([calls(app).length, lastWindowStart(app.db, id)]).toEqual([0, null])
-    app.restart()
+    expect([calls(app).length, await lastWindowStart(app.db, id)]).toEqual([0, null])
+    await app.restart()
     await job()(never)
     expect(calls(app)).toHaveLength(1)
-    expect(lastWindowStart(app.db, id)).toMatchObject({ result: 'started' })
+    expect(await lastWindowStart(app.db, id)).toMatchObject({ result: 'started' })
   })
 
   test('a reset before the setting was turned off is not used', async () => {
     const { app, run, job, reset } = await setup()
-    app.change({ windowStart: 'off' })
-    app.bindings.settings.reload()
+    await app.change({ windowStart: 'off' })
+    await app.bindings.settings.reload()
     await reset()
     await run(never)
-    app.restart()
-    app.change({ windowStart: 'at_reset' })
-    app.bindings.settings.reload()
+    await app.restart()
+    await app.change({ windowStart: 'at_reset' })
+    await app.bindings.settings.reload()
     await job()(never)
     expect(calls(app)).toEqual([])
   })
@@ -197,7 +197,7 @@ describe('after a reset', () => {
     const crashing = windowStartsJob({
       ...app.bindings,
       ping: async () => {
-        seen.push(lastWindowStart(app.db, id)?.result)
+        seen.push((await lastWindowStart(app.db, id))?.result)
         throw new Error('killed')
       },
     })
@@ -217,7 +217,7 @@ describe('after a reset', () => {
     await run(never)
     await run(never)
     expect(calls(app)).toHaveLength(1)
-    expect(lastWindowStart(app.db, id)).toMatchObject({ result: 'failed', errorCode: expect.any(String) })
+    expect(await lastWindowStart(app.db, id)).toMatchObject({ result: 'failed', errorCode: expect.any(String) })
     const page = await (await app.ask(`GET /accounts/${id}?tab=events`, { headers: { accept: 'text/html' } })).text()
     expect(page).toContain('Window')
   })
@@ -243,7 +243,7 @@ describe('after a reset', () => {
     await reset(0)
     for (let index = 1; index < 6; index++) report(app, window(0, app.clock.now() + 5 * HOUR_MS), index)
     let most = 0
-    app.wire.before = () => {
+    app.wire.before = async () => {
       most = Math.max(most, app.bindings.turns.size)
     }
     await run(never)
@@ -266,7 +266,7 @@ test('at a set hour, once', async () => {
 
 describe('PUT /api/accounts/:id/limit-warmup', () => {
   test('rejects an account without a five-hour window, and a last resort below its floor', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { id } = app.members[0]!
     const getCode = async (response: Response) =>
       [response.status, ((await response.json()) as { error?: { code: string } }).error?.code] as const
@@ -300,6 +300,6 @@ test.each([
   ['resetPercent', 49],
   ['resetKeepCredits', 10],
 ])('the setting %s rejects %p', async (name, value) => {
-  const response = await testApp().ask('PATCH /api/settings', { json: { [name]: value } })
+  const response = await (await testApp()).ask('PATCH /api/settings', { json: { [name]: value } })
   expect(response.status).toBe(422)
 })

@@ -73,6 +73,19 @@ test('runNow joins the current run and works before start', async () => {
   expect(() => schedule.add('job', 1, () => {})).toThrow('already')
 })
 
+test('runAgain waits for the current run, and several wait for one', async () => {
+  const { clock, schedule } = aSchedule()
+  const starts: number[] = []
+  schedule.add('job', 1000, async () => {
+    starts.push(clock.now())
+    await clock.sleep(100)
+  })
+  const all = Promise.all([schedule.runNow('job'), schedule.runAgain('job'), schedule.runAgain('job')])
+  await clock.advance(500)
+  await all
+  expect(starts).toEqual([0, 100])
+})
+
 test('stop aborts the run, waits for its end, and nothing starts again', async () => {
   const { clock, errors, schedule } = aSchedule()
   const steps: string[] = []

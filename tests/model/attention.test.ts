@@ -1,6 +1,8 @@
 /** Items that need attention: each kind, and which users see it. */
 import { describe, expect, test } from 'bun:test'
-import { attention, type Facts } from '../../src/model/overview/attention.ts'
+import { SEVERITIES } from '../../db/schema/alerts.ts'
+import { ALERT_EVENTS } from '../../src/model/alerts/events.ts'
+import { attention, type Facts, matters } from '../../src/model/overview/attention.ts'
 import type { KeyFact } from '../../src/model/overview/overview.ts'
 import { PRESETS, type PresetSlug } from '../../src/model/users/permissions.ts'
 import { anAccount, HOUR, NOW } from '../views/samples.ts'
@@ -22,6 +24,11 @@ const facts = (over: Partial<Facts> = {}): Facts => ({
   isKeyless: false,
   lastBackupAt: NOW - HOUR,
   isFirstBackupComing: false,
+  backupFailure: null,
+  credits: [],
+  thresholds: { minAccounts: 0, accountPercent: 0, blockedHours: 0 },
+  isAuditBroken: false,
+  failingChannels: [],
   now: NOW,
   ...over,
 })
@@ -35,8 +42,15 @@ const aKey = (over: Partial<KeyFact> = {}): KeyFact => ({
   ...over,
 })
 
-const said = (over: Partial<Facts>, role: PresetSlug = 'admin') =>
-  attention(facts(over), PRESETS[role]).map(({ text, action }) => [text, action?.href ?? null])
+const said = (over: Partial<Facts>, role: PresetSlug = 'admin') => {
+  for (const { alert, tone } of matters(facts(over), PRESETS.admin)) {
+    const severity = alert?.isInfo ? 'info' : tone === 'bad' ? 'bad' : 'warning'
+    if (alert)
+      // as severe as the page of channels says, or less
+      expect(SEVERITIES.indexOf(severity)).toBeLessThanOrEqual(SEVERITIES.indexOf(ALERT_EVENTS[alert.event].severity))
+  }
+  return attention(facts(over), PRESETS[role]).map(({ text, action }) => [text, action?.href ?? null])
+}
 
 test('is empty when nothing is wrong', () => {
   expect(said({})).toEqual([])
@@ -144,4 +158,80 @@ test('overflow to a model source is reported with its count, and with the reques
   expect(said({ overflow: { ...use, count: 0, overBudget: 3 } })[0]?.[0]).toStartWith(
     'Overflow has used up its budget for today',
   )
+})
+
+describe('conditions that alerts add', () => {
+  const off = { minAccounts: 0, accountPercent: 0, blockedHours: 0 }
+  const all = (over: Partial<Facts>) =>
+    matters(facts(over), PRESETS.admin).map(({ alert, text }) => [alert?.event, text])
+
+  test('no account available is an alert, but the health line already says it', () => {
+    const accounts = [anAccount({ eligible: false })]
+    expect(said({ accounts })).toEqual([])
+    expect(all({ accounts })).toContainEqual(['pool.exhausted', 'No account can serve requests.'])
+  })
+
+  test('few accounts, from the set number on', () => {
+    const accounts = [anAccount(), anAccount({ accountId: 'b', eligible: false })]
+    const text = 'Only 1 of 2 accounts are available'
+    expect(said({ accounts, thresholds: { ...off, minAccounts: 2 } })).toEqual([[text, '/accounts']])
+    for (const minAccounts of [0, 1]) expect(said({ accounts, thresholds: { ...off, minAccounts } })).toEqual([])
+  })
+
+  test('the fullest window of an account, from the set percentage on', () => {
+    const accounts = [anAccount()]
+    const text = 'mara@example.com has used 37 % of its 5-hour quota'
+    expect(said({ accounts, thresholds: { ...off, accountPercent: 37 } })).toEqual([[text, '/accounts/acc_1']])
+    expect(said({ accounts, thresholds: { ...off, accountPercent: 38 } })).toEqual([])
+  })
+
+  test('a block longer than the window that caused it, or than the set hours', () => {
+    const full = { fiveHour: { usedPercent: 100, resetAt: null, windowMinutes: 300 }, weekly: null, monthly: null }
+    const blocked = { status: 'rate_limited', eligible: false, windows: full } as const
+    const since = (hours: number) => [anAccount(), anAccount({ ...blocked, accountId: 'b', since: NOW - hours * HOUR })]
+    expect(said({ accounts: since(4.9) })).toEqual([])
+    expect(said({ accounts: since(6) })).toEqual([
+      ['mara@example.com has been blocked for 6 hours, longer than its own window', '/accounts/b'],
+    ])
+    const until = [anAccount(), anAccount({ ...blocked, accountId: 'b', since: NOW, until: NOW + 30 * HOUR })]
+    expect(said({ accounts: until })).toEqual([])
+    expect(said({ accounts: until, thresholds: { ...off, blockedHours: 24 } })).toEqual([
+      ['mara@example.com is blocked for another 30 hours', '/accounts/b'],
+    ])
+  })
+
+  test('a reset credit is news, and needs attention on its last day', () => {
+    const credit = { id: 'c1', accountId: 'acc_1', expiresAt: NOW + 3 * DAY }
+    expect(said({ credits: [credit] })).toEqual([])
+    expect(all({ credits: [credit] })).toEqual([['credit.appeared', 'mara@example.com has a reset credit']])
+    expect(said({ credits: [{ ...credit, expiresAt: NOW + 5 * HOUR }] })).toEqual([
+      ['A reset credit of mara@example.com expires in 5 hours', '/accounts/acc_1'],
+    ])
+  })
+
+  test('quota that runs out before its reset', () => {
+    const fiveHour = { usedPercent: 80, resetAt: NOW + 3 * HOUR, windowMinutes: 300 }
+    const accounts = [anAccount({ windows: { fiveHour, weekly: null, monthly: null } })]
+    expect(said({ accounts })[0]?.[0]).toBe(
+      'The 5-hour quota of all accounts is on pace to run out in 30 minutes, before it resets',
+    )
+    const half = [anAccount({ windows: { fiveHour: { ...fiveHour, usedPercent: 45 }, weekly: null, monthly: null } })]
+    expect(said({ accounts: half })).toEqual([])
+  })
+
+  test('a key over its limit stays near it, so that the alert at 90 % does not end', () => {
+    const limits = [{ ...aKey().limits[0]!, used: 100 }]
+    expect(said({ keys: [aKey({ limits })] })).toHaveLength(1)
+    const alerts = matters(facts({ keys: [aKey({ limits })] }), PRESETS.admin).map(({ alert }) => alert?.part ?? 'near')
+    expect(alerts).toEqual(['full', 'near'])
+  })
+
+  test('a failed backup, a broken audit log and a channel that fails', () => {
+    const failingChannels = [{ id: 'alc_1', name: 'Pager' }]
+    expect(said({ backupFailure: 'No space left.', isAuditBroken: true, failingChannels })).toEqual([
+      ['The audit log was changed from outside: its chain is broken.', '/audit'],
+      ['The last backup failed: No space left.', '/settings/data'],
+      ['Alerts to Pager could not be sent', '/settings/alerts/alc_1'],
+    ])
+  })
 })

@@ -38,11 +38,11 @@ const entry = (slug: string, more: Record<string, unknown> = {}): ModelEntry => 
 const put = (db: Db, accountId: string, models: ModelEntry[], { version = PINNED_CLIENT_VERSION, at = 1000 } = {}) =>
   commit(db, (tx) => saveCatalog(tx, { accountId, version }, models, at))
 
-const catalogWith = (fill: (db: Db) => void) => {
+const catalogWith = async (fill: (db: Db) => Promise<unknown>) => {
   const { db } = testDb()
-  for (const id of ['acc_a', 'acc_b']) anAccountRow(db, id)
-  fill(db)
-  return { db, catalog: new Catalog(db) }
+  for (const id of ['acc_a', 'acc_b']) await anAccountRow(db, id)
+  await fill(db)
+  return { db, catalog: await Catalog.open(db) }
 }
 
 const read = ({ bytes }: Listing) => JSON.parse(new TextDecoder().decode(bytes))
@@ -108,18 +108,18 @@ describe('a catalog entry', () => {
 })
 
 describe('the native list', () => {
-  test('is the union of the accounts; of two entries with one slug it has the newer', () => {
-    const { catalog } = catalogWith((db) => {
-      put(db, 'acc_a', [entry('shared', { description: 'old' }), entry('only-a', { priority: 2 })], { at: 1 })
-      put(db, 'acc_b', [entry('shared', { description: 'new' })], { at: 2 })
+  test('is the union of the accounts; of two entries with one slug it has the newer', async () => {
+    const { catalog } = await catalogWith(async (db) => {
+      await put(db, 'acc_a', [entry('shared', { description: 'old' }), entry('only-a', { priority: 2 })], { at: 1 })
+      await put(db, 'acc_b', [entry('shared', { description: 'new' })], { at: 2 })
     })
     const { models, data } = read(catalog.native(null))
     expect(models).toMatchObject([{ slug: 'shared', description: 'new' }, { slug: 'only-a' }])
     expect(data).toMatchObject([{ id: 'shared' }, { id: 'only-a' }])
   })
 
-  test('is in the order of priority and then of names, and complete even if the upstream’s was not', () => {
-    const { catalog } = catalogWith((db) =>
+  test('is in the order of priority and then of names, and complete even if the upstream’s was not', async () => {
+    const { catalog } = await catalogWith((db) =>
       put(db, 'acc_a', [{ slug: 'bare' }, entry('b'), entry('a'), entry('first', { priority: 0 })]),
     )
     expect(slugs(catalog.native(null))).toEqual(['first', 'a', 'b', 'bare'])
@@ -127,10 +127,10 @@ describe('the native list', () => {
     expect(read(catalog.native(null)).models.at(-1)).toMatchObject({ display_name: 'bare', visibility: 'list' })
   })
 
-  test('is that of the requested version, or of the nearest known one', () => {
-    const { catalog } = catalogWith((db) => {
-      put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
-      put(db, 'acc_a', [entry('new')])
+  test('is that of the requested version, or of the nearest known one', async () => {
+    const { catalog } = await catalogWith(async (db) => {
+      await put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
+      await put(db, 'acc_a', [entry('new')])
     })
     expect(slugs(catalog.native('0.140.0'))).toEqual(['old'])
     expect(slugs(catalog.native('0.150.1'))).toEqual(['old'])
@@ -139,52 +139,57 @@ describe('the native list', () => {
     expect(slugs(catalog.native(null))).toEqual(['new'])
   })
 
-  test('is empty and valid while nothing is known', () => {
-    expect(read(catalogWith(() => {}).catalog.native(null))).toEqual({ models: [], object: 'list', data: [] })
+  test('is empty and valid while nothing is known', async () => {
+    expect(read((await catalogWith(async () => {})).catalog.native(null))).toEqual({
+      models: [],
+      object: 'list',
+      data: [],
+    })
   })
 
-  test('is encoded once, and its tag changes only with its content', () => {
-    const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+  test('is encoded once, and its tag changes only with its content', async () => {
+    const { db, catalog } = await catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     const first = catalog.native(null)
     expect(catalog.native(null)).toBe(first)
-    put(db, 'acc_a', [entry('one')], { at: 2000 })
-    catalog.reload()
+    await put(db, 'acc_a', [entry('one')], { at: 2000 })
+    await catalog.reload()
     expect(catalog.native(null).etag).toBe(first.etag)
-    put(db, 'acc_a', [entry('one', { priority: 7 })], { at: 3000 })
-    catalog.reload()
+    await put(db, 'acc_a', [entry('one', { priority: 7 })], { at: 3000 })
+    await catalog.reload()
     expect(catalog.native(null).etag).not.toBe(first.etag)
   })
 })
 
 describe('a key sees', () => {
-  const two = () => catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('two', { priority: 2 })])).catalog
+  const two = async () =>
+    (await catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('two', { priority: 2 })]))).catalog
 
-  test('only the models on its allowlist', () => {
+  test('only the models on its allowlist', async () => {
     const key = policy({ allowedModels: new Set(['two']) })
-    expect(slugs(two().native(null, key))).toEqual(['two'])
-    expect(ids(two().public(key))).toEqual(['two'])
-    expect(two().find('one', key)).toBeNull()
+    expect(slugs((await two()).native(null, key))).toEqual(['two'])
+    expect(ids((await two()).public(key))).toEqual(['two'])
+    expect((await two()).find('one', key)).toBeNull()
   })
 
-  test('the others as hidden, if its owner configured that', () => {
+  test('the others as hidden, if its owner configured that', async () => {
     const key = policy({ allowedModels: new Set(['two']), applyToCodexModel: true })
-    const { models, data } = read(two().native(null, key))
+    const { models, data } = read((await two()).native(null, key))
     expect(models).toMatchObject([
       { slug: 'one', visibility: 'hide' },
       { slug: 'two', visibility: 'list' },
     ])
     expect(data).toMatchObject([{ id: 'two' }])
-    expect(ids(two().public(key))).toEqual(['two'])
+    expect(ids((await two()).public(key))).toEqual(['two'])
   })
 
-  test('only the model it enforces', () => {
+  test('only the model it enforces', async () => {
     const key = policy({ enforcedModel: 'one', allowedModels: new Set(['two']), applyToCodexModel: true })
-    expect(slugs(two().native(null, key))).toEqual(['one'])
-    expect(ids(two().public(key))).toEqual(['one'])
+    expect(slugs((await two()).native(null, key))).toEqual(['one'])
+    expect(ids((await two()).public(key))).toEqual(['one'])
   })
 
-  test('another tag than a key with other models', () => {
-    const catalog = two()
+  test('another tag than a key with other models', async () => {
+    const catalog = await two()
     const key = policy({ allowedModels: new Set(['two']) })
     expect(catalog.native(null, key).etag).not.toBe(catalog.native(null).etag)
     expect(catalog.native(null, key)).toBe(catalog.native(null, key))
@@ -192,8 +197,10 @@ describe('a key sees', () => {
 })
 
 describe('the public list', () => {
-  test('states the default budget, and omits hidden models, which can be requested by name', () => {
-    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one'), entry('hidden', { visibility: 'hide' })]))
+  test('states the default budget, and omits hidden models, which can be requested by name', async () => {
+    const { catalog } = await catalogWith((db) =>
+      put(db, 'acc_a', [entry('one'), entry('hidden', { visibility: 'hide' })]),
+    )
     expect(ids(catalog.public())).toEqual(['one'])
     expect(catalog.find('hidden')).toMatchObject({ id: 'hidden' })
     expect(catalog.find('one')).toMatchObject({
@@ -212,40 +219,53 @@ describe('the public list', () => {
 })
 
 describe('the models of an account', () => {
-  test('are the union over the versions, and unknown before the first fetch', () => {
-    const { catalog } = catalogWith((db) => {
-      put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
-      put(db, 'acc_a', [entry('new')])
+  test('are the union over the versions, and unknown before the first fetch', async () => {
+    const { catalog } = await catalogWith(async (db) => {
+      await put(db, 'acc_a', [entry('old')], { version: '0.140.0' })
+      await put(db, 'acc_a', [entry('new')])
     })
     expect([...(catalog.getModels('acc_a') ?? [])].sort()).toEqual(['new', 'old'])
     expect(catalog.getModels('acc_b')).toBeNull()
   })
 
-  test('are kept after an empty response, and deleted with the account', () => {
-    const { db, catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
-    expect(put(db, 'acc_a', [])).toBe(false)
-    expect(put(db, 'acc_gone', [entry('one')])).toBe(false)
-    catalog.reload()
+  test('are kept after an empty response, and deleted with the account', async () => {
+    const { db, catalog } = await catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    expect(await put(db, 'acc_a', [])).toBe(false)
+    expect(await put(db, 'acc_gone', [entry('one')])).toBe(false)
+    await catalog.reload()
     expect([...(catalog.getModels('acc_a') ?? [])]).toEqual(['one'])
     expect(catalog.getModels('acc_gone')).toBeNull()
   })
 
-  test('are announced as changed only if they did', () => {
-    const { db } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
-    expect(put(db, 'acc_a', [entry('one')], { at: 2000 })).toBe(false)
-    expect(put(db, 'acc_a', [entry('two')], { at: 3000 })).toBe(true)
+  test('are read without those that are deleted in the meantime, and an earlier read does not end last', async () => {
+    const { db, catalog } = await catalogWith(async (db) => {
+      for (const version of ['0.170.0', '0.171.0', '0.172.0']) await put(db, 'acc_a', [entry('one')], { version })
+      await put(db, 'acc_a', [entry('two')])
+    })
+    const before = catalog.reload()
+    await commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
+    await Promise.all([before, catalog.reload()])
+    expect([...(catalog.getModels('acc_a') ?? [])]).toEqual(['two'])
   })
 
-  test('include which models prefer sockets', () => {
-    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one', { prefer_websockets: true }), entry('two')]))
+  test('are announced as changed only if they did', async () => {
+    const { db } = await catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    expect(await put(db, 'acc_a', [entry('one')], { at: 2000 })).toBe(false)
+    expect(await put(db, 'acc_a', [entry('two')], { at: 3000 })).toBe(true)
+  })
+
+  test('include which models prefer sockets', async () => {
+    const { catalog } = await catalogWith((db) =>
+      put(db, 'acc_a', [entry('one', { prefer_websockets: true }), entry('two')]),
+    )
     expect(catalog.prefersWebsockets('one')).toBe(true)
     expect(catalog.prefersWebsockets('two')).toBe(false)
   })
 })
 
 describe('client versions', () => {
-  test('the pinned one and the last eight seen are kept up to date; invalid ones are not', () => {
-    const { catalog } = catalogWith(() => {})
+  test('the pinned one and the last eight seen are kept up to date; invalid ones are not', async () => {
+    const { catalog } = await catalogWith(async () => {})
     for (let minor = 1; minor <= 10; minor++) catalog.noteClientVersion(`0.${minor}.0`)
     catalog.noteClientVersion('0.4.0')
     catalog.noteClientVersion(PINNED_CLIENT_VERSION)
@@ -254,29 +274,30 @@ describe('client versions', () => {
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...seen])
   })
 
-  test('are known again after a restart, and rows of dropped ones are deleted', () => {
-    const { db, catalog } = catalogWith((db) => {
-      put(db, 'acc_a', [entry('one')], { version: '0.140.0' })
-      put(db, 'acc_a', [entry('one')])
+  test('are known again after a restart, and rows of dropped ones are deleted', async () => {
+    const { db, catalog } = await catalogWith(async (db) => {
+      await put(db, 'acc_a', [entry('one')], { version: '0.140.0' })
+      await put(db, 'acc_a', [entry('one')])
     })
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, '0.140.0'])
     const heard: string[] = []
-    onChange(db, (topics) => heard.push(...topics))
-    for (let times = 0; times < 2; times++) commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
+    onChange(db, async (topics) => heard.push(...topics))
+    for (let times = 0; times < 2; times++) await commit(db, (tx) => dropOldCatalogs(tx, [PINNED_CLIENT_VERSION]))
     expect(heard).toEqual(['catalog'])
-    expect(new Catalog(db).versions()).toEqual([PINNED_CLIENT_VERSION])
+    expect((await Catalog.open(db)).versions()).toEqual([PINNED_CLIENT_VERSION])
   })
 
-  test('after a restart are the eight that were fetched last, in that order', () => {
+  test('after a restart are the eight that were fetched last, in that order', async () => {
     const minors = [9, 1, 2, 3, 4, 5, 6, 7, 8]
-    const { catalog } = catalogWith((db) => {
-      for (const [at, minor] of minors.entries()) put(db, 'acc_a', [entry('one')], { version: `0.${minor}.0`, at })
+    const { catalog } = await catalogWith(async (db) => {
+      for (const [at, minor] of minors.entries())
+        await put(db, 'acc_a', [entry('one')], { version: `0.${minor}.0`, at })
     })
     expect(catalog.versions()).toEqual([PINNED_CLIENT_VERSION, ...minors.slice(1).map((minor) => `0.${minor}.0`)])
   })
 
   test('a new one is fetched once, by the first client, and not immediately again after a failure', async () => {
-    const { catalog } = catalogWith((db) => put(db, 'acc_a', [entry('one')]))
+    const { catalog } = await catalogWith((db) => put(db, 'acc_a', [entry('one')]))
     let fetches = 0
     const fetch = async () => {
       fetches++
@@ -295,7 +316,7 @@ describe('client versions', () => {
   })
 
   test('while nothing is known, a slow or failing fetch delays only the accounts it used', async () => {
-    const { catalog } = catalogWith(() => {})
+    const { catalog } = await catalogWith(async () => {})
     const asked: (readonly string[])[] = []
     const slow = Promise.withResolvers<void>()
     const ensure = (now: number, accountIds: string[]) =>
@@ -314,7 +335,7 @@ describe('client versions', () => {
   })
 
   test('while nothing is known, a fetch for another version neither runs nor replaces the running one', async () => {
-    const { catalog } = catalogWith(() => {})
+    const { catalog } = await catalogWith(async () => {})
     const asked: string[] = []
     const slow = Promise.withResolvers<void>()
     const ensure = (version: string, accountIds: string[]) =>

@@ -8,21 +8,24 @@ import { aRequestRow } from '../support/keys.ts'
 const NOW = Date.UTC(2026, 0, 3, 12)
 
 /** A request and a warm-up with the same result. */
-const both = (row: { status: 'ok' | 'error' | 'cancelled'; errorCode?: string; model?: string }) => {
+const both = async (row: { status: 'ok' | 'error' | 'cancelled'; errorCode?: string; model?: string }) => {
   const { db } = testDb()
   for (const kind of ['normal', 'warmup'] as const)
-    aRequestRow(db, { id: kind, kind, keyId: null, startedAt: NOW - 1000, ...row })
+    await aRequestRow(db, { id: kind, kind, keyId: null, startedAt: NOW - 1000, ...row })
   return db
 }
 
-test.each(['ok', 'error', 'cancelled'] as const)('sluice status counts one request that ended with %s', (status) => {
-  const none = { ok: 0, error: 0, cancelled: 0 }
-  expect(outcomesSince(both({ status }), NOW - 3_600_000)).toEqual({ ...none, [status]: 1 })
-})
+test.each(['ok', 'error', 'cancelled'] as const)(
+  'sluice status counts one request that ended with %s',
+  async (status) => {
+    const none = { ok: 0, error: 0, cancelled: 0 }
+    expect(await outcomesSince(await both({ status }), NOW - 3_600_000)).toEqual({ ...none, [status]: 1 })
+  },
+)
 
-test('the errors of the overview count the request, and omit a cause that only warm-ups had', () => {
-  const db = both({ status: 'error', errorCode: 'overloaded_error' })
-  aRequestRow(db, {
+test('the errors of the overview count the request, and omit a cause that only warm-ups had', async () => {
+  const db = await both({ status: 'error', errorCode: 'overloaded_error' })
+  await aRequestRow(db, {
     id: 'w2',
     kind: 'warmup',
     keyId: null,
@@ -30,7 +33,7 @@ test('the errors of the overview count the request, and omit a cause that only w
     status: 'error',
     errorCode: 'no_accounts',
   })
-  const { errors } = overviewPresent(db, NOW)
+  const { errors } = await overviewPresent(db, NOW)
   expect(errors.map(({ count, codes, newest }) => [count, codes, newest.id])).toEqual([
     [1, ['overloaded_error'], 'normal'],
   ])

@@ -19,10 +19,10 @@ const limits = [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100
 const edit = (db: Db, id: string, patch: Record<string, unknown>) =>
   commit(db, (tx) => updateKey(tx, id, KeyPatch.parse(patch), doing))
 
-const open = (input: Record<string, unknown> = { limits }) => {
+const open = async (input: Record<string, unknown> = { limits }) => {
   const { db, sqlite } = testDb()
-  const { row, key } = aKey(db, input, { at: NOW })
-  const ring = new KeyRing(db)
+  const { row, key } = await aKey(db, input, { at: NOW })
+  const ring = await KeyRing.open(db)
   const flush = (deltas: readonly LimitDelta[]) => {
     for (const { keyId: _, ...delta } of deltas) sqlite.query(deltaStatement).run({ ...delta, process: leasePath(0) })
   }
@@ -32,15 +32,15 @@ const open = (input: Record<string, unknown> = { limits }) => {
 const counters = ({ limits }: KeyPolicy) => limits.map(({ settled, reserved }) => [settled, reserved])
 
 describe('finding', () => {
-  test('finds a key by its secret or its hash, and by nothing else', () => {
-    const { ring, key, hash, id } = open()
+  test('finds a key by its secret or its hash, and by nothing else', async () => {
+    const { ring, key, hash, id } = await open()
     expect(ring.find(key)?.id).toBe(id)
     expect(ring.byHash(hash)).toBe(ring.find(key))
     for (const wrong of ['', key.slice(0, -1), `${key} `, hash, 'sk-clb-']) expect(ring.find(wrong)).toBeNull()
   })
 
-  test('the fields of a policy', () => {
-    const { policy } = open({
+  test('the fields of a policy', async () => {
+    const { policy } = await open({
       allowedModels: ['strong'],
       enforcedModel: 'strong',
       allowedReasoningEfforts: ['low', 'high'],
@@ -57,85 +57,85 @@ describe('finding', () => {
     expect(Object.isFrozen(policy())).toBe(true)
   })
 
-  test('null means everything, and so does an empty allowlist', () => {
-    const { policy } = open({ allowedModels: [] })
+  test('null means everything, and so does an empty allowlist', async () => {
+    const { policy } = await open({ allowedModels: [] })
     expect(policy()).toMatchObject({ allowedModels: null, scope: null, efforts: { enforced: null, allowed: null } })
   })
 
-  test('changes take effect after a reload: edited, regenerated, deleted', () => {
-    const { db, id, key, ring } = open()
-    edit(db, id, { isActive: false })
+  test('changes take effect after a reload: edited, regenerated, deleted', async () => {
+    const { db, id, key, ring } = await open()
+    await edit(db, id, { isActive: false })
     expect(ring.find(key)?.isActive).toBe(true)
-    ring.reload()
+    await ring.reload()
     expect(ring.find(key)?.isActive).toBe(false)
-    const renewed = commit(db, (tx) => regenerateKey(tx, id, doing))
-    ring.reload()
+    const renewed = await commit(db, (tx) => regenerateKey(tx, id, doing))
+    await ring.reload()
     expect([ring.find(key), ring.find(renewed.key)?.id]).toEqual([null, id])
-    commit(db, (tx) => deleteKey(tx, id, doing))
-    ring.reload()
+    await commit(db, (tx) => deleteKey(tx, id, doing))
+    await ring.reload()
     expect(ring.find(renewed.key)).toBeNull()
   })
 })
 
 describe('a reload during requests', () => {
-  test('keeps their reservations, and their settlement reaches the new policy', () => {
-    const { db, id, ring, policy } = open()
+  test('keeps their reservations, and their settlement reaches the new policy', async () => {
+    const { db, id, ring, policy } = await open()
     const before = policy()
     const reservation = reserve(before, estimate, NOW)
-    edit(db, id, { limits: [{ ...limits[0], maxValue: 500 }] })
-    ring.reload()
+    await edit(db, id, { limits: [{ ...limits[0], maxValue: 500 }] })
+    await ring.reload()
     expect(policy()).not.toBe(before)
     expect(policy().limits[0]).toMatchObject({ maxValue: 500, reserved: 15 })
     reservation.settle(estimate)
     expect(counters(policy())).toEqual([[15, 0]])
   })
 
-  test('takes the counters from the rows, which the ledger has completed', () => {
-    const { ring, policy, flush } = open()
+  test('takes the counters from the rows, which the ledger has completed', async () => {
+    const { ring, policy, flush } = await open()
     flush(reserve(policy(), estimate, NOW).settle(estimate))
     const running = reserve(policy(), estimate, NOW)
-    ring.reload()
+    await ring.reload()
     expect(counters(policy())).toEqual([[15, 15]])
     flush(running.settle({ ...estimate, inputTokens: 20 }))
-    ring.reload()
+    await ring.reload()
     expect(counters(policy())).toEqual([[40, 0]])
   })
 
-  test('applies a reset of the use', () => {
-    const { db, id, ring, policy, flush } = open()
+  test('applies a reset of the use', async () => {
+    const { db, id, ring, policy, flush } = await open()
     flush(reserve(policy(), estimate, NOW).settle(estimate))
-    edit(db, id, { resetUsage: true })
-    ring.reload()
+    await edit(db, id, { resetUsage: true })
+    await ring.reload()
     expect(counters(policy())).toEqual([[0, 0]])
   })
 
-  test('does not restore a window that has ended in memory', () => {
-    const { ring, policy, flush } = open()
+  test('does not restore a window that has ended in memory', async () => {
+    const { ring, policy, flush } = await open()
     flush(reserve(policy(), estimate, NOW).settle(estimate))
     const running = reserve(policy(), estimate, NOW + WINDOW_MS.daily)
-    ring.reload()
+    await ring.reload()
     expect(policy().limits[0]).toMatchObject({ settled: 0, reserved: 15, resetAt: NOW + 2 * WINDOW_MS.daily })
     flush(running.settle(estimate))
-    ring.reload()
+    await ring.reload()
     expect(counters(policy())).toEqual([[15, 0]])
   })
 
-  test('does not restore a window created while the clock was ahead', () => {
-    const { ring, policy, flush } = open()
+  test('does not restore a window created while the clock was ahead', async () => {
+    const { ring, policy, flush } = await open()
     flush(reserve(policy(), estimate, NOW + 365 * WINDOW_MS.daily).settle(estimate))
     const running = reserve(policy(), estimate, NOW)
-    ring.reload()
+    await ring.reload()
     expect(counters(policy())).toEqual([[0, 15]])
     flush(running.settle(estimate))
-    ring.reload()
+    await ring.reload()
     expect(policy().limits[0]).toMatchObject({ settled: 15, reserved: 0, resetAt: NOW + WINDOW_MS.daily })
   })
 
-  test('a removed limit is not settled', () => {
-    const { db, id, ring, policy, flush, sqlite } = open()
+  test('a removed limit is not settled', async () => {
+    const { db, id, ring, policy, flush, sqlite } = await open()
     const running = reserve(policy(), estimate, NOW)
-    edit(db, id, { limits: [] })
-    ring.reload()
+    await edit(db, id, { limits: [] })
+    await ring.reload()
     flush(running.settle(estimate))
     expect(policy().limits).toEqual([])
     expect(sqlite.query('SELECT count(*) AS n FROM api_key_limits').get()).toEqual({ n: 0 })

@@ -30,7 +30,7 @@ const NOW = Date.UTC(2026, 0, 3, 12, 10)
 const world = () => {
   const { db, sqlite } = testDb()
   const ids = { next: 0 }
-  const add = (startedAt: number, over: Partial<Row> = {}) => {
+  const add = async (startedAt: number, over: Partial<Row> = {}) => {
     const id = `req_${ids.next++}`
     const row: Row = {
       id,
@@ -53,7 +53,7 @@ const world = () => {
       conversationHash: 'c1',
       ...over,
     }
-    commit(db, (tx) => void tx.insert(requests).values(row).run())
+    await commit(db, async (tx) => void (await tx.insert(requests).values(row).run()))
   }
   const clock = new ManualClock(NOW)
   const asked: string[] = []
@@ -74,23 +74,23 @@ const world = () => {
 }
 
 describe('half hours', () => {
-  test('exclude warm-ups', () => {
+  test('exclude warm-ups', async () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    add(at, { kind: 'warmup' })
-    add(at, { kind: 'warmup', status: 'error', attempts: 2 })
-    add(at, { kind: 'image' })
-    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    await add(at, { kind: 'warmup' })
+    await add(at, { kind: 'warmup', status: 'error', attempts: 2 })
+    await add(at, { kind: 'image' })
+    const [slot] = await overviewSlots(db, at, at + SLOT_MS)
     expect(slot).toMatchObject({ requests: 1, errors: 0, inputTokens: 100, firstEventMs: [500] })
   })
 
-  test('sum up what began in them, and include quiet ones', () => {
+  test('sum up what began in them, and include quiet ones', async () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    add(at)
-    add(at + SLOT_MS - 1, { status: 'error', costMicros: null, conversationHash: 'c2', firstEventMs: null })
-    add(at + SLOT_MS, { accountId: null, status: 'cancelled' })
-    const [first, second, third] = overviewSlots(db, at, at + 3 * SLOT_MS)
+    await add(at)
+    await add(at + SLOT_MS - 1, { status: 'error', costMicros: null, conversationHash: 'c2', firstEventMs: null })
+    await add(at + SLOT_MS, { accountId: null, status: 'cancelled' })
+    const [first, second, third] = await overviewSlots(db, at, at + 3 * SLOT_MS)
     expect(first).toMatchObject({
       at,
       requests: 2,
@@ -108,24 +108,24 @@ describe('half hours', () => {
     expect(third).toMatchObject({ requests: 0, conversations: 0, firstEventMs: [], cancelled: 0 })
   })
 
-  test('a client asked to resend the full conversation had no error, as in the reports', () => {
+  test('a client asked to resend the full conversation had no error, as in the reports', async () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    add(at, { status: 'error', errorCode: 'previous_response_not_found', httpStatus: 400 })
-    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    await add(at, { status: 'error', errorCode: 'previous_response_not_found', httpStatus: 400 })
+    const [slot] = await overviewSlots(db, at, at + SLOT_MS)
     expect(slot).toMatchObject({ requests: 1, errors: 0 })
     expect(slot?.accounts.size).toBe(0)
-    add(at, { status: 'error', errorCode: 'overloaded_error' })
-    const [faulty] = overviewSlots(db, at, at + SLOT_MS)
+    await add(at, { status: 'error', errorCode: 'overloaded_error' })
+    const [faulty] = await overviewSlots(db, at, at + SLOT_MS)
     expect(faulty?.errors).toBe(1)
-    expect(overviewPresent(db, NOW).errors.map(({ newest }) => newest.errorCode)).toEqual(['overloaded_error'])
+    expect((await overviewPresent(db, NOW)).errors.map(({ newest }) => newest.errorCode)).toEqual(['overloaded_error'])
     expect(faulty?.accounts).toEqual(new Map([['acc_1', { ok: 0, errors: 1 }]]))
   })
 
-  test('include failures at an account before another served the request, but not limits and sign-outs', () => {
+  test('include failures at an account before another served the request, but not limits and sign-outs', async () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    add(at, { attempts: 4 })
+    await add(at, { attempts: 4 })
     const failed = { requestRowId: 'req_0', startedAt: at, durationMs: 1, outcome: 'failed' } as const
     const rows = [
       { ...failed, n: 1, accountId: 'acc_2', upstreamStatus: 403, code: null },
@@ -136,15 +136,15 @@ describe('half hours', () => {
       { ...failed, n: 6, accountId: 'acc_1', outcome: 'ok', upstreamStatus: 200, code: null },
       { ...failed, n: 7, accountId: 'acc_5', upstreamStatus: null, code: 'ECONNRESET' },
     ] as const
-    commit(
+    await commit(
       db,
-      (tx) =>
-        void tx
+      async (tx) =>
+        void (await tx
           .insert(attempts)
           .values([...rows])
-          .run(),
+          .run()),
     )
-    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    const [slot] = await overviewSlots(db, at, at + SLOT_MS)
     expect(slot?.errors).toBe(0)
     expect(slot?.accounts).toEqual(
       new Map([
@@ -155,28 +155,29 @@ describe('half hours', () => {
     )
   })
 
-  test('keep the newest times to a first event', () => {
+  test('keep the newest times to a first event', async () => {
     const { db, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    for (let n = 0; n < 101; n++) add(at + n, { firstEventMs: n })
-    const [slot] = overviewSlots(db, at, at + SLOT_MS)
+    for (let n = 0; n < 101; n++) await add(at + n, { firstEventMs: n })
+    const [slot] = await overviewSlots(db, at, at + SLOT_MS)
     expect(slot?.firstEventMs).toEqual(Array.from({ length: 100 }, (_, n) => 100 - n))
   })
 
-  test('are found by their start, whatever else is in the log', () => {
+  test('are found by their start, whatever else is in the log', async () => {
     const { db, sqlite, add } = world()
     const at = NOW - (NOW % SLOT_MS)
-    add(at, { status: 'error' })
-    const steps = getPlans(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
+    await add(at, { status: 'error' })
+    const steps = await getPlans(sqlite, /"requests"/, () => overviewSlots(db, at, at + SLOT_MS))
     const found = steps.filter((step) => / requests /.test(step))
     expect(found).toHaveLength(4)
     expect(found.filter((step) => !step.includes('(started_at>? AND started_at<?'))).toEqual([])
   })
 
-  test('the last account state before the day is included, and none before that', () => {
+  test('the last account state before the day is included, and none before that', async () => {
     const { db } = world()
-    commit(db, (tx) => {
-      tx.insert(accounts)
+    await commit(db, async (tx) => {
+      await tx
+        .insert(accounts)
         .values({
           id: 'a',
           email: 'a',
@@ -194,20 +195,24 @@ describe('half hours', () => {
         [30, 'quota_exceeded'],
         [1, 'paused'],
       ] as const)
-        recordAccountEvent(tx, { accountId: 'a', at: NOW - hours * HOUR, kind: 'state', result, detail: null })
+        await recordAccountEvent(tx, { accountId: 'a', at: NOW - hours * HOUR, kind: 'state', result, detail: null })
     })
-    expect(overviewPresent(db, NOW).stateChanges.get('a')).toEqual([
+    expect((await overviewPresent(db, NOW)).stateChanges.get('a')).toEqual([
       { at: NOW - 30 * HOUR, isActive: false },
       { at: NOW - HOUR, isActive: false },
     ])
   })
 
-  test('keys are listed with the remaining amount of their limits', () => {
+  test('keys are listed with the remaining amount of their limits', async () => {
     const { db } = world()
-    const { row } = aKey(db, { limits: [{ limitType: 'requests', limitWindow: 'daily', maxValue: 9 }] }, { at: NOW })
-    commit(db, (tx) => void tx.update(apiKeyLimits).set({ currentValue: 4 }).run())
-    aKey(db, { name: 'free' }, { seed: 2 })
-    expect(overviewPresent(db, NOW).keys.find(({ id }) => id === row.id)).toEqual({
+    const { row } = await aKey(
+      db,
+      { limits: [{ limitType: 'requests', limitWindow: 'daily', maxValue: 9 }] },
+      { at: NOW },
+    )
+    await commit(db, async (tx) => void (await tx.update(apiKeyLimits).set({ currentValue: 4 }).run()))
+    await aKey(db, { name: 'free' }, { seed: 2 })
+    expect((await overviewPresent(db, NOW)).keys.find(({ id }) => id === row.id)).toEqual({
       id: row.id,
       name: 'laptop',
       isActive: true,
@@ -216,23 +221,24 @@ describe('half hours', () => {
     })
   })
 
-  test('a failed or cancelled request is not an answer', () => {
+  test('a failed or cancelled request is not an answer', async () => {
     const { db } = world()
     const sums = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, costMicros: 0, unpriced: 0 }
     const add = (hour: number, requests: number) =>
-      commit(db, (tx) => {
+      commit(db, async (tx) => {
         const ids = { accountId: '', keyId: '', model: '' }
-        tx.insert(requestHours)
+        await tx
+          .insert(requestHours)
           .values({ ...ids, ...sums, hour, requests, errors: 2, cancelled: 1 })
           .run()
       })
-    add(0, 3)
-    expect(firstSteps(db)).toEqual({ hasKey: false, hasAnswered: false })
-    add(HOUR, 4)
-    expect(firstSteps(db)).toEqual({ hasKey: false, hasAnswered: true })
+    await add(0, 3)
+    expect(await firstSteps(db)).toEqual({ hasKey: false, hasAnswered: false })
+    await add(HOUR, 4)
+    expect(await firstSteps(db)).toEqual({ hasKey: false, hasAnswered: true })
   })
 
-  test('conversations of the last hour and the one before', () => {
+  test('conversations of the last hour and the one before', async () => {
     const { db, add } = world()
     for (const [minutes, conversationHash] of [
       [5, 'a'],
@@ -241,18 +247,18 @@ describe('half hours', () => {
       [70, 'c'],
       [130, 'd'],
     ] as const)
-      add(NOW - minutes * MINUTE, { conversationHash })
-    expect(overviewPresent(db, NOW).conversations).toEqual({ now: 2, before: 1 })
+      await add(NOW - minutes * MINUTE, { conversationHash })
+    expect((await overviewPresent(db, NOW)).conversations).toEqual({ now: 2, before: 1 })
   })
 })
 
 describe('figures', () => {
   test('tiles have the last day and the one before', async () => {
     const { add, figures } = world()
-    for (const hours of [1, 2, 3]) add(NOW - hours * HOUR)
-    add(NOW - 4 * HOUR, { status: 'error' })
-    add(NOW - 30 * HOUR, { costMicros: 500 })
-    add(NOW - 60 * HOUR)
+    for (const hours of [1, 2, 3]) await add(NOW - hours * HOUR)
+    await add(NOW - 4 * HOUR, { status: 'error' })
+    await add(NOW - 30 * HOUR, { costMicros: 500 })
+    await add(NOW - 60 * HOUR)
     const { tiles } = await figures.now()
     expect([tiles.requests.value, tiles.requests.before]).toEqual([4, 1])
     expect(tiles.requests.series.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(4)
@@ -274,26 +280,26 @@ describe('figures', () => {
   test('tokens without a known price have no cost, which is not zero', async () => {
     const { add, figures } = world()
     expect((await figures.now()).tiles.cost.value).toBe(0)
-    add(NOW - 3 * HOUR, { costMicros: null })
+    await add(NOW - 3 * HOUR, { costMicros: null })
     figures.forgetLog()
     const { cost } = (await figures.now()).tiles
     expect([cost.value, cost.series.filter((value) => value === null)]).toEqual([null, [null]])
-    add(NOW)
+    await add(NOW)
     figures.forgetLog()
     expect((await figures.now()).tiles.cost.value).toBe(1000)
   })
 
   test('requests rejected before a first event are not counted in its latency', async () => {
     const { add, figures } = world()
-    for (let turn = 0; turn < 9; turn++) add(NOW - 3 * HOUR, { firstEventMs: 1000 })
-    add(NOW - HOUR, { firstEventMs: 20_000 })
-    for (let turn = 0; turn < 50; turn++) add(NOW - HOUR, { status: 'error', firstEventMs: null })
+    for (let turn = 0; turn < 9; turn++) await add(NOW - 3 * HOUR, { firstEventMs: 1000 })
+    await add(NOW - HOUR, { firstEventMs: 20_000 })
+    for (let turn = 0; turn < 50; turn++) await add(NOW - HOUR, { status: 'error', firstEventMs: null })
     expect((await figures.now()).tiles.firstToken.value).toBe(1000)
   })
 
   test('a steady load shows no change, however far the current half hour is', async () => {
     const { add, clock, figures } = world()
-    for (let slot = 0; slot < 96; slot++) add(NOW - (NOW % SLOT_MS) - slot * SLOT_MS)
+    for (let slot = 0; slot < 96; slot++) await add(NOW - (NOW % SLOT_MS) - slot * SLOT_MS)
     const { requests } = (await figures.now()).tiles
     expect([requests.value, requests.ended, requests.before]).toEqual([48, 47, 47])
     await clock.advance('20m') // the next one has begun, and was not requested yet
@@ -308,13 +314,13 @@ describe('figures', () => {
     asked.length = 0
     await figures.now()
     expect(asked).toEqual([])
-    add(NOW)
+    await add(NOW)
     await clock.advance('5s')
     expect((await figures.now()).tiles.requests.value).toBe(0)
     await clock.advance(0)
     expect((await figures.now()).tiles.requests.value).toBe(1)
     expect(asked).toEqual(['1'])
-    add(NOW)
+    await add(NOW)
     await clock.advance('60s')
     asked.length = 0
     expect((await figures.now()).tiles.requests.value).toBe(2)
@@ -326,7 +332,7 @@ describe('figures', () => {
     await figures.now()
     await clock.advance('40m')
     await figures.now()
-    add(NOW)
+    await add(NOW)
     await clock.advance('61s')
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
@@ -336,14 +342,14 @@ describe('figures', () => {
     clock.set(2 * HOUR)
     await figures.now()
     clock.set(-2 * HOUR)
-    add(NOW)
-    add(NOW - 70 * MINUTE)
+    await add(NOW)
+    await add(NOW - 70 * MINUTE)
     expect((await figures.now()).tiles.requests.value).toBe(2)
     clock.set(3 * HOUR)
     await figures.now()
     figures.forgetKeys()
     clock.set(-3 * HOUR)
-    add(NOW - 20 * MINUTE)
+    await add(NOW - 20 * MINUTE)
     expect((await figures.now()).tiles.requests.value).toBe(3)
   })
 
@@ -353,17 +359,17 @@ describe('figures', () => {
     await figures.now()
     clock.set(-24 * HOUR)
     await figures.now()
-    add(NOW + 2 * HOUR)
+    await add(NOW + 2 * HOUR)
     await clock.advance('25h')
     expect((await figures.now()).tiles.requests.value).toBe(1)
   })
 
   test('totals read while rows of the log are deleted are not kept', async () => {
     const { db, add, asked, figures } = world()
-    add(NOW - 23 * HOUR)
+    await add(NOW - 23 * HOUR)
     const reading = figures.now()
     while (asked.length < 7) await Promise.resolve()
-    commit(db, (tx) => void tx.delete(requests).run())
+    await commit(db, async (tx) => void (await tx.delete(requests).run()))
     figures.forgetLog()
     await reading
     expect((await figures.now()).tiles.requests.value).toBe(0)
@@ -372,7 +378,7 @@ describe('figures', () => {
   test('a user who changed a key sees the current state immediately', async () => {
     const { add, figures } = world()
     await figures.now()
-    add(NOW)
+    await add(NOW)
     expect((await figures.now()).present.conversations.now).toBe(0)
     figures.forgetKeys()
     expect((await figures.now()).present.conversations.now).toBe(1)
@@ -381,7 +387,7 @@ describe('figures', () => {
   test('so do requests during a read, and the next ones', async () => {
     const { add, figures } = world()
     const reading = figures.now()
-    add(NOW)
+    await add(NOW)
     figures.forgetKeys()
     const shown = await figures.now()
     await reading

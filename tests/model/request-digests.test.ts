@@ -24,11 +24,12 @@ interface Row {
 }
 
 let number = 0
-const add = (app: TestApp, rows: readonly Row[]) => {
+const add = async (app: TestApp, rows: readonly Row[]) => {
   const start = app.clock.now()
-  commit(app.db, (tx) => {
+  await commit(app.db, async (tx) => {
     for (const { at, talk, firstEventMs = 400, totalMs = 2400, status = 'ok', kind = 'normal', ...tokens } of rows)
-      tx.insert(requests)
+      await tx
+        .insert(requests)
         .values({
           id: `r${String(++number).padStart(6, '0')}`,
           requestId: `req_${number}`,
@@ -51,8 +52,8 @@ const about = (value: number | null | undefined, expected: number) => {
 }
 
 test('the log and its digests give the same, day by day', async () => {
-  const app = testApp({ accounts: 0 })
-  add(
+  const app = await testApp({ accounts: 0 })
+  await add(
     app,
     Array.from({ length: 300 }, (_, n) => ({
       at: n * 17 * 60_000,
@@ -64,21 +65,21 @@ test('the log and its digests give the same, day by day', async () => {
     })),
   )
   const span = days(app, 4)
-  const fromLog = getDigests(app.db, span)
+  const fromLog = await getDigests(app.db, span)
   await app.clock.advance(4 * DAY_MS)
   await advanceClockDuring(app, addUpCompletedHours(app, never))
-  expect(app.db.select().from(requestDigests).all().length).toBeGreaterThan(60)
-  expect(getDigests(app.db, span)).toEqual(fromLog)
+  expect((await app.db.select().from(requestDigests).all()).length).toBeGreaterThan(60)
+  expect(await getDigests(app.db, span)).toEqual(fromLog)
   expect(fromLog.total.conversations).toBe(40)
   expect(fromLog.days.map(({ conversations }) => conversations)).toEqual([40, 40, 40, 40])
   expect(fromLog.days.reduce((sum, day) => sum + day.reasoningTokens, 0)).toBe(fromLog.total.reasoningTokens)
   app.sqlite.run('DELETE FROM requests')
-  expect(getDigests(app.db, span)).toEqual(fromLog) // the log is not read any more
+  expect(await getDigests(app.db, span)).toEqual(fromLog) // the log is not read any more
 })
 
-test('medians are of requests that were answered, and warm-ups are excluded', () => {
-  const app = testApp({ accounts: 0 })
-  add(app, [
+test('medians are of requests that were answered, and warm-ups are excluded', async () => {
+  const app = await testApp({ accounts: 0 })
+  await add(app, [
     { at: 0, firstEventMs: 300, totalMs: 1300, outputTokens: 40 },
     { at: 1, firstEventMs: 500, totalMs: 2500, outputTokens: 160, talk: 'a' },
     { at: 2, firstEventMs: 9000, totalMs: 10_000, outputTokens: 500, talk: 'a', reasoningTokens: 5 },
@@ -86,7 +87,7 @@ test('medians are of requests that were answered, and warm-ups are excluded', ()
     { at: 4, firstEventMs: 1, kind: 'warmup', talk: 'b', reasoningTokens: 100 },
     { at: 5, firstEventMs: null },
   ])
-  const [day, next] = getDigests(app.db, days(app, 2)).days
+  const [day, next] = (await getDigests(app.db, days(app, 2))).days
   about(day?.medianFirstTokenMs, 500)
   about(day?.medianTokensPerSecond, 80)
   expect(day).toMatchObject({ conversations: 1, reasoningTokens: 5 })
@@ -99,8 +100,8 @@ test('medians are of requests that were answered, and warm-ups are excluded', ()
 })
 
 test('a request across an hour boundary belongs to the day in which its hour begins', async () => {
-  const app = testApp({ accounts: 0 })
-  add(app, [
+  const app = await testApp({ accounts: 0 })
+  await add(app, [
     { at: HOUR_MS - 1, talk: 'a' },
     { at: HOUR_MS, talk: 'b' },
     { at: DAY_MS, talk: 'c' },
@@ -108,14 +109,14 @@ test('a request across an hour boundary belongs to the day in which its hour beg
   const span = days(app, 2)
   await app.clock.advance(2 * DAY_MS)
   await advanceClockDuring(app, addUpCompletedHours(app, never))
-  expect(app.db.select({ hour: requestDigests.hour }).from(requestDigests).all()).toHaveLength(3)
-  expect(getDigests(app.db, span).days.map(({ conversations }) => conversations)).toEqual([2, 1])
+  expect(await app.db.select({ hour: requestDigests.hour }).from(requestDigests).all()).toHaveLength(3)
+  expect((await getDigests(app.db, span)).days.map(({ conversations }) => conversations)).toEqual([2, 1])
 })
 
 test('the report has them for all requests, but not with a filter or for some keys', async () => {
-  const app = testApp()
-  add(app, [{ at: 0, reasoningTokens: 7, talk: 'a' }])
-  const admin = people(app).as('admin')
+  const app = await testApp()
+  await add(app, [{ at: 0, reasoningTokens: 7, talk: 'a' }])
+  const admin = await people(app).as('admin')
   const report = async (query: string) =>
     (await (await admin.ask(`GET /api/reports?${query}`)).json()) as {
       summary: Record<string, unknown>

@@ -18,13 +18,17 @@ const LITTLE = { scope: 'all' as const, sensitive: false }
 
 let db: Db
 
-beforeEach(() => {
+beforeEach(async () => {
   db = testDb().db
-  commit(db, (tx) => {
-    tx.insert(accounts)
+  await commit(db, async (tx) => {
+    await tx
+      .insert(accounts)
       .values([anAccount('acc_a', 'Main seat'), anAccount('acc_b', null)])
       .run()
-    tx.insert(apiKeys).values({ id: 'key_a', name: 'Laptop', keyHash: 'h', keyPrefix: 'sk-1', createdAt: 0 }).run()
+    await tx
+      .insert(apiKeys)
+      .values({ id: 'key_a', name: 'Laptop', keyHash: 'h', keyPrefix: 'sk-1', createdAt: 0 })
+      .run()
   })
 })
 
@@ -56,12 +60,10 @@ const aRow = (id: string, row: Partial<Row> = {}): Row => ({
   ...row,
 })
 
-const add = (...rows: Row[]) => commit(db, (tx) => void tx.insert(requests).values(rows).run())
+const add = (...rows: Row[]) => commit(db, async (tx) => void (await tx.insert(requests).values(rows).run()))
 
-const ids = (asked: Record<string, unknown>, visibility = ALL) =>
-  requestLogs(db, LogQuery.parse(asked), visibility)
-    .requests.map(({ id }) => id)
-    .sort()
+const ids = async (asked: Record<string, unknown>, visibility = ALL) =>
+  (await requestLogs(db, LogQuery.parse(asked), visibility)).requests.map(({ id }) => id).sort()
 
 describe('filters', () => {
   beforeEach(() =>
@@ -124,34 +126,38 @@ describe('filters', () => {
     [{ search: 'A\\b' }, '7'],
     [{ search: "' OR 1=1 --" }, ''],
     [{ search: '192.0.2' }, '2'],
-  ])('%j finds %s', (asked, found) => {
-    expect(ids(asked).join('')).toBe(found)
-    expect(requestLogs(db, LogQuery.parse(asked), ALL).total).toBe(found.length)
+  ])('%j finds %s', async (asked, found) => {
+    expect((await ids(asked)).join('')).toBe(found)
+    expect((await requestLogs(db, LogQuery.parse(asked), ALL)).total).toBe(found.length)
   })
 
-  test('addresses and user agents are neither shown nor searched without the permission', () => {
-    expect(ids({ search: '192.0.2' }, LITTLE)).toEqual([])
-    expect(ids({ search: 'codex_cli' }, LITTLE)).toEqual([])
-    expect(requestLog(db, '2', LITTLE)).toMatchObject({ clientIp: null, useragent: null, useragentGroup: 'codex_cli' })
-    expect(requestLog(db, '2', ALL)).toMatchObject({ clientIp: '192.0.2.7', useragent: 'codex_cli/1.0 x' })
-    expect(requestLog(db, '1', LITTLE)?.conversationId).toBeNull()
-    expect(requestLog(db, '1', ALL)?.conversationId).toBe('talk')
+  test('addresses and user agents are neither shown nor searched without the permission', async () => {
+    expect(await ids({ search: '192.0.2' }, LITTLE)).toEqual([])
+    expect(await ids({ search: 'codex_cli' }, LITTLE)).toEqual([])
+    expect(await requestLog(db, '2', LITTLE)).toMatchObject({
+      clientIp: null,
+      useragent: null,
+      useragentGroup: 'codex_cli',
+    })
+    expect(await requestLog(db, '2', ALL)).toMatchObject({ clientIp: '192.0.2.7', useragent: 'codex_cli/1.0 x' })
+    expect((await requestLog(db, '1', LITTLE))?.conversationId).toBeNull()
+    expect((await requestLog(db, '1', ALL))?.conversationId).toBe('talk')
   })
 
-  test('accounts, their errors and keys are not searched for users who cannot see them', () => {
+  test('accounts, their errors and keys are not searched for users who cannot see them', async () => {
     const hidden = (search: string, visibility: object) => ids({ search }, { ...ALL, ...visibility })
     for (const search of ['main seat', '100 percent']) {
-      expect(hidden(search, { hidesKeys: true })).toHaveLength(1)
-      expect(hidden(search, { scope: 'all', hidesAccounts: true })).toEqual([])
+      expect(await hidden(search, { hidesKeys: true })).toHaveLength(1)
+      expect(await hidden(search, { scope: 'all', hidesAccounts: true })).toEqual([])
     }
     for (const search of ['laptop', 'key_a']) {
-      expect(hidden(search, { scope: 'all', hidesAccounts: true })).toEqual(['1'])
-      expect(hidden(search, { hidesKeys: true })).toEqual([])
+      expect(await hidden(search, { scope: 'all', hidesAccounts: true })).toEqual(['1'])
+      expect(await hidden(search, { hidesKeys: true })).toEqual([])
     }
   })
 
-  test('the options are the values that occur under the filters', () => {
-    expect(requestLogOptions(db, LogFilters.parse({}), ALL)).toEqual({
+  test('the options are the values that occur under the filters', async () => {
+    expect(await requestLogOptions(db, LogFilters.parse({}), ALL)).toEqual({
       accountIds: ['acc_a', 'acc_b'],
       modelOptions: [
         { model: 'strong', reasoningEffort: null },
@@ -161,7 +167,7 @@ describe('filters', () => {
       apiKeys: [{ id: 'key_a', name: 'Laptop', keyPrefix: 'sk-1' }],
       statuses: ['ok', 'cancelled', 'rate_limit', 'quota', 'error'],
     })
-    expect(requestLogOptions(db, LogFilters.parse({ model: 'weak' }), ALL)).toMatchObject({
+    expect(await requestLogOptions(db, LogFilters.parse({ model: 'weak' }), ALL)).toMatchObject({
       accountIds: [],
       modelOptions: [{ model: 'weak' }],
       statuses: ['cancelled'],
@@ -187,16 +193,16 @@ describe('filters', () => {
 })
 
 describe('pages', () => {
-  test('following the cursor shows every row once, even with equal times and new rows', () => {
-    add(...Array.from({ length: 23 }, (_, i) => aRow(`r${i}`, { startedAt: START + Math.floor(i / 4) })))
+  test('following the cursor shows every row once, even with equal times and new rows', async () => {
+    await add(...Array.from({ length: 23 }, (_, i) => aRow(`r${i}`, { startedAt: START + Math.floor(i / 4) })))
     const seen: string[] = []
     let cursor: string | null = null
     let arrivals = 0
     do {
-      const page = requestLogs(db, LogQuery.parse({ limit: '5', ...(cursor && { cursor }) }), ALL)
+      const page = await requestLogs(db, LogQuery.parse({ limit: '5', ...(cursor && { cursor }) }), ALL)
       seen.push(...page.requests.map(({ id }) => id))
       expect(page.hasMore).toBe(page.nextCursor !== null)
-      add(aRow(`new${arrivals++}`, { startedAt: START + DAY_MS }))
+      await add(aRow(`new${arrivals++}`, { startedAt: START + DAY_MS }))
       cursor = page.nextCursor
     } while (cursor !== null)
     expect(seen.filter((id) => id.startsWith('new'))).toEqual([])
@@ -204,29 +210,29 @@ describe('pages', () => {
     expect(new Set(seen).size).toBe(23)
   })
 
-  test('newest first, with an offset for clients that count', () => {
-    add(...Array.from({ length: 5 }, (_, i) => aRow(`r${i}`, { startedAt: START + i })))
-    const page = requestLogs(db, LogQuery.parse({ limit: '2', offset: '1' }), ALL)
+  test('newest first, with an offset for clients that count', async () => {
+    await add(...Array.from({ length: 5 }, (_, i) => aRow(`r${i}`, { startedAt: START + i })))
+    const page = await requestLogs(db, LogQuery.parse({ limit: '2', offset: '1' }), ALL)
     expect(page.requests.map(({ id }) => id)).toEqual(['r3', 'r2'])
     expect(page).toMatchObject({ total: 5, hasMore: true })
   })
 
-  test('counting stops at ten thousand', () => {
-    add(aRow('r0', { model: 'rare' }))
-    commit(db, (tx) => {
-      tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000)
+  test('counting stops at ten thousand', async () => {
+    await add(aRow('r0', { model: 'rare' }))
+    await commit(db, async (tx) => {
+      await tx.run(sql`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000)
         INSERT INTO requests (id, request_id, started_at, route, kind, transport, status, http_status, attempts, total_ms)
         SELECT 'r' || n, 'r', ${START}, '/', 'normal', 'http', 'ok', 200, 1, 1 FROM n`)
     })
-    expect(requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: null, moreThan: 10_000 })
-    commit(db, (tx) => void tx.delete(requests).where(eq(requests.model, 'rare')).run())
-    expect(requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: 10_000, moreThan: null })
+    expect(await requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: null, moreThan: 10_000 })
+    await commit(db, async (tx) => void (await tx.delete(requests).where(eq(requests.model, 'rare')).run()))
+    expect(await requestLogs(db, LogQuery.parse({}), ALL)).toMatchObject({ total: 10_000, moreThan: null })
   })
 })
 
 describe('one request', () => {
-  test('shows tokens, cost, phases and each attempt with the candidates', () => {
-    add(
+  test('shows tokens, cost, phases and each attempt with the candidates', async () => {
+    await add(
       aRow('1', {
         accountId: 'acc_a',
         keyId: 'key_a',
@@ -243,20 +249,23 @@ describe('one request', () => {
         moved: true,
       }),
     )
-    commit(db, (tx) => {
+    await commit(db, async (tx) => {
       const attempt = { requestRowId: '1', startedAt: START, durationMs: 3 }
       const considered = [
         { id: 'acc_a', score: 0.5, skipped: null, until: null },
         { id: 'acc_b', skipped: 'tried', until: START },
         7,
       ]
-      tx.insert(attempts)
+      await tx
+        .insert(attempts)
         .values({ ...attempt, n: 2, accountId: 'acc_a', outcome: 'ok', upstreamStatus: 200 })
         .run()
-      tx.insert(attempts)
+      await tx
+        .insert(attempts)
         .values({ ...attempt, n: 3, outcome: 'failed', code: 'no_accounts' })
         .run()
-      tx.insert(attempts)
+      await tx
+        .insert(attempts)
         .values({
           ...attempt,
           n: 1,
@@ -268,7 +277,7 @@ describe('one request', () => {
         })
         .run()
     })
-    expect(requestLog(db, '1', ALL)).toMatchObject({
+    expect(await requestLog(db, '1', ALL)).toMatchObject({
       requestedAt: '2026-01-10T00:00:00.000Z',
       accountName: 'Main seat',
       planType: 'pro',
@@ -304,30 +313,33 @@ describe('one request', () => {
         { n: 3, accountName: null },
       ],
     })
-    expect(requestLog(db, '2', ALL)).toBeNull()
+    expect(await requestLog(db, '2', ALL)).toBeNull()
   })
 
-  test('shows where it failed, and unknown tokens are not zero', () => {
-    add(aRow('1', { status: 'error', phase: 'connect', errorCode: 'upstream_unreachable' }))
-    expect(requestLog(db, '1', ALL)).toMatchObject({ failurePhase: 'connect', tokens: null, costUsd: null })
-    add(aRow('2', { inputTokens: 5 }), aRow('3', { outputTokens: 7 }))
-    expect(requestLog(db, '2', ALL)).toMatchObject({ tokens: 5, cachedInputTokens: null, outputTokens: null })
-    expect(requestLog(db, '3', ALL)).toMatchObject({ tokens: 7, inputTokens: null })
+  test('shows where it failed, and unknown tokens are not zero', async () => {
+    await add(aRow('1', { status: 'error', phase: 'connect', errorCode: 'upstream_unreachable' }))
+    expect(await requestLog(db, '1', ALL)).toMatchObject({ failurePhase: 'connect', tokens: null, costUsd: null })
+    await add(aRow('2', { inputTokens: 5 }), aRow('3', { outputTokens: 7 }))
+    expect(await requestLog(db, '2', ALL)).toMatchObject({ tokens: 5, cachedInputTokens: null, outputTokens: null })
+    expect(await requestLog(db, '3', ALL)).toMatchObject({ tokens: 7, inputTokens: null })
   })
 
-  test('impossible values are omitted: more cached than input tokens, reasoning without output', () => {
-    add(aRow('1', { inputTokens: 5, cachedInputTokens: 9, reasoningTokens: 3 }), aRow('2', { cachedInputTokens: 9 }))
-    expect(requestLog(db, '1', ALL)).toMatchObject({ tokens: 8, cachedInputTokens: 5, outputTokens: 3 })
-    expect(requestLog(db, '1', ALL)?.outputTokensRaw).toBeNull()
-    expect(requestLog(db, '2', ALL)?.cachedInputTokens).toBe(0)
+  test('impossible values are omitted: more cached than input tokens, reasoning without output', async () => {
+    await add(
+      aRow('1', { inputTokens: 5, cachedInputTokens: 9, reasoningTokens: 3 }),
+      aRow('2', { cachedInputTokens: 9 }),
+    )
+    expect(await requestLog(db, '1', ALL)).toMatchObject({ tokens: 8, cachedInputTokens: 5, outputTokens: 3 })
+    expect((await requestLog(db, '1', ALL))?.outputTokensRaw).toBeNull()
+    expect((await requestLog(db, '2', ALL))?.cachedInputTokens).toBe(0)
   })
 
-  test('a page names account and key, and survives their deletion', () => {
-    add(
+  test('a page names account and key, and survives their deletion', async () => {
+    await add(
       aRow('1', { accountId: 'acc_b', keyId: 'key_a' }),
       aRow('2', { accountId: 'gone', keyId: 'gone', startedAt: START + 1 }),
     )
-    expect(requestLogs(db, LogQuery.parse({}), ALL).requests).toMatchObject([
+    expect((await requestLogs(db, LogQuery.parse({}), ALL)).requests).toMatchObject([
       { id: '2', accountName: null, apiKeyName: null },
       { id: '1', accountName: 'acc_b@example.com', apiKeyName: 'Laptop' },
     ])
@@ -344,26 +356,27 @@ describe('retention', () => {
     await done
   }
 
-  const addOld = (count: number) => {
-    add(...Array.from({ length: count }, (_, i) => aRow(`old${i}`, { startedAt: START - 8 * DAY_MS - i })))
-    commit(db, (tx) => {
+  const addOld = async (count: number) => {
+    await add(...Array.from({ length: count }, (_, i) => aRow(`old${i}`, { startedAt: START - 8 * DAY_MS - i })))
+    await commit(db, async (tx) => {
       for (let i = 0; i < count; i++)
-        tx.insert(attempts)
+        await tx
+          .insert(attempts)
           .values({ requestRowId: `old${i}`, n: 1, startedAt: 0, durationMs: 1, outcome: 'ok' })
           .run()
     })
   }
 
   test('old rows are deleted with their attempts, the rest stays', async () => {
-    addOld(1)
-    add(aRow('young', { startedAt: START - 7 * DAY_MS }))
+    await addOld(1)
+    await add(aRow('young', { startedAt: START - 7 * DAY_MS }))
     await forget(7)
-    expect(ids({ limit: 1000 })).toEqual(['young'])
-    expect(db.select().from(attempts).all()).toEqual([])
+    expect(await ids({ limit: 1000 })).toEqual(['young'])
+    expect(await db.select().from(attempts).all()).toEqual([])
   })
 
   test('their hourly totals stay', async () => {
-    addOld(3)
+    await addOld(3)
     const hour = START - 8 * DAY_MS
     const counted = { requests: 3, errors: 1, cancelled: 0, inputTokens: 300, cachedInputTokens: 20, outputTokens: 30 }
     const sums = {
@@ -376,43 +389,53 @@ describe('retention', () => {
       ...counted,
       costMicros: 5,
       unpriced: 0,
+      ...{ moves: 0, avoidableMoves: 0, movedTokens: 0 },
     }
-    commit(db, (tx) => void tx.insert(requestHours).values(sums).run())
+    await commit(db, async (tx) => void (await tx.insert(requestHours).values(sums).run()))
     await forget(1)
-    expect(ids({ limit: 1000 })).toEqual([])
-    expect(db.select().from(requestHours).all()).toEqual([sums])
+    expect(await ids({ limit: 1000 })).toEqual([])
+    expect(await db.select().from(requestHours).all()).toEqual([sums])
   })
 
   test('at most 100 at a time, with a pause in which it can be stopped', async () => {
-    addOld(1100)
+    await addOld(1100)
     const clock = new ManualClock(START)
     const stop = new AbortController()
     const settings = {
       current: () => ({ requestLogRetentionDays: 7, auditRetentionDays: 0, conversationAffinityMaxAgeDays: 30 }),
     }
     const running = retain({ db, clock, settings }, stop.signal)
-    expect(ids({ limit: 1000 })).toHaveLength(1000)
+    expect(await ids({ limit: 1000 })).toHaveLength(1000)
     await clock.advance('50ms')
-    expect(ids({ limit: 1000 })).toHaveLength(900)
+    expect(await ids({ limit: 1000 })).toHaveLength(900)
     stop.abort(new Error('stopped'))
     await expect(running).rejects.toThrow('stopped')
-    expect(ids({ limit: 1000 })).toHaveLength(900)
+    expect(await ids({ limit: 1000 })).toHaveLength(900)
   })
 
   test('zero days keeps the log forever, and owners expire on their own', async () => {
-    addOld(3)
+    await addOld(3)
     const owner = (keyHash: string, days: number) =>
-      ({ kind: 'ciphertext', keyHash, accountId: 'acc_a', mixed: false, usedAt: START - days * DAY_MS }) as const
-    commit(
+      ({
+        kind: 'ciphertext',
+        keyHash,
+        accountId: 'acc_a',
+        mixed: false,
+        usedAt: START - days * DAY_MS,
+        units: 0,
+        moveUnits: 0,
+        cachedTokens: 0,
+      }) as const
+    await commit(
       db,
-      (tx) =>
-        void tx
+      async (tx) =>
+        void (await tx
           .insert(affinity)
           .values([owner('old', 31), owner('young', 29)])
-          .run(),
+          .run()),
     )
     await forget(0)
-    expect(ids({ limit: 1000 })).toHaveLength(3)
-    expect(db.select().from(affinity).all()).toEqual([owner('young', 29)])
+    expect(await ids({ limit: 1000 })).toHaveLength(3)
+    expect(await db.select().from(affinity).all()).toEqual([owner('young', 29)])
   })
 })

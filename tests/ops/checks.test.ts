@@ -360,7 +360,7 @@ test('a report is cached for half a minute, so that viewing it causes no traffic
     asked++
     return new Response('')
   }
-  const folder = () => ({
+  const folder = async () => ({
     dir: '/nowhere',
     databasePath: '/nowhere/x',
     keyPath: '/nowhere/y',

@@ -28,7 +28,22 @@ test.each([
   expect(getDatabaseProblem(failed(code, { path: '/data/encryption.key' }), PATH)).toBeNull()
 })
 
+test.each([
+  ['ERR_POSTGRES_CONNECTION_REFUSED', undefined, 'cannot be reached'],
+  ['ERR_POSTGRES_CONNECTION_CLOSED', undefined, 'cannot be reached'],
+  ['ERR_POSTGRES_SERVER_ERROR', '57P01', 'cannot be reached'],
+  ['ERR_POSTGRES_SERVER_ERROR', '28P01', 'rejected the connection'],
+  ['ERR_POSTGRES_SERVER_ERROR', '3D000', 'rejected the connection'],
+  ['ERR_POSTGRES_SERVER_ERROR', '53300', 'no more connections'],
+  ['ERR_POSTGRES_SERVER_ERROR', '53100', 'no space left'],
+  ['ERR_POSTGRES_SERVER_ERROR', '25006', 'is read-only'],
+])('%s %s of PostgreSQL: %s', (code, errno, says) => {
+  expect(getDatabaseProblem(failed(code, { errno }), PATH)?.says).toContain(says)
+  expect(getDatabaseProblem(new Error('a query failed', { cause: failed(code, { errno }) }), PATH)).not.toBeNull()
+})
+
 test('every other error is unchanged', () => {
-  for (const err of [failed('SQLITE_BUSY'), new TypeError('x is not a function'), 'a text'])
+  const bug = failed('ERR_POSTGRES_SERVER_ERROR', { errno: '42P01' })
+  for (const err of [failed('SQLITE_BUSY'), bug, new TypeError('x is not a function'), 'a text'])
     expect(getDatabaseProblem(err, PATH)).toBeNull()
 })

@@ -2,6 +2,8 @@
 import { Database } from 'bun:sqlite'
 import { expect } from 'bun:test'
 import { join } from 'node:path'
+import type { SQL } from 'bun'
+import type { LimitType } from '../../db/schema/keys.ts'
 
 interface LoggedRequest {
   requestId: string
@@ -25,50 +27,68 @@ export const expectTotalsMatchRows = (dataDir: string): void =>
   read(dataDir, (db) => {
     expect(db.query('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }])
     expect(db.query('PRAGMA foreign_key_check').all()).toEqual([])
-    const fromRows = db.query<Sums, []>(`SELECT ${SUMS} FROM requests WHERE key_id IS NOT NULL`).get()
-    const fromKeys = db.query<Sums, []>(`SELECT ${KEY_SUMS} FROM api_keys`).get()
-    expect(fromKeys).toEqual(fromRows)
-    const fromAll = db.query<Sums, []>(`SELECT ${SUMS} FROM requests`).get()
-    const fromHours = db.query<Sums, []>(`SELECT ${HOUR_SUMS} FROM request_hours`).get()
-    expect(fromHours).toEqual(fromAll)
-    expectLimits(db)
-    const attempts = db.query<{ n: number }, []>('SELECT count(*) AS n FROM attempts').get()
-    const claimed = db.query<{ n: number }, []>('SELECT coalesce(sum(attempts), 0) AS n FROM requests').get()
-    expect(attempts).toEqual(claimed)
+    for (const [what, sql] of TOTALS) expect([what, db.query<Row, []>(sql).all().map(pairOf)]).toEqual([what, []])
   })
 
-interface Sums {
-  requests: number
-  input: number
-  output: number
-  cost: number
+/** The same for a database of PostgreSQL. */
+export const expectPostgresTotalsMatchRows = async (sql: SQL): Promise<void> => {
+  for (const [what, query] of TOTALS)
+    expect([what, ((await sql.unsafe(query)) as Row[]).map(pairOf)]).toEqual([what, []])
 }
+
+interface Row {
+  counted: unknown
+  stored: unknown
+}
+
+const pairOf = ({ counted, stored }: Row) => ({ counted: String(counted), stored: String(stored) })
 
 const total = (column: string) => `coalesce(sum(${column}), 0)`
-const sums = (requests: string) =>
-  `${requests} AS requests, ${total('input_tokens')} AS input, ${total('output_tokens')} AS output, ${total('cost_micros')} AS cost`
-const SUMS = sums('count(*)')
-const KEY_SUMS = sums(total('request_count'))
-const HOUR_SUMS = sums(total('requests'))
+
+/** Selects what differs. */
+const compare = (what: string, counted: string, stored: string): [string, string] => [
+  what,
+  `SELECT counted, stored FROM (SELECT (${counted}) AS counted, (${stored}) AS stored) AS pair WHERE counted <> stored`,
+]
+
+const SUMMED = ['input_tokens', 'output_tokens', 'cost_micros']
 
 /** Requests are counted when they were served at all; tokens as charged. */
-const expectLimits = (db: Database): void => {
-  const limits = db
-    .query<{ keyId: string; type: string; current: number }, []>(
-      'SELECT key_id AS keyId, limit_type AS type, current_value AS current FROM api_key_limits',
-    )
-    .all()
-  for (const { keyId, type, current } of limits) {
-    const column = LIMITED[type] ?? total('input_tokens IS NOT NULL')
-    const row = db.query<{ sum: number }, [string]>(`SELECT ${column} AS sum FROM requests WHERE key_id = ?`).get(keyId)
-    expect([type, current]).toEqual([type, row?.sum ?? 0])
-  }
-}
-
-const LIMITED: Record<string, string> = {
+const LIMITED: Record<LimitType, string> = {
+  input_tokens: total('input_tokens'),
+  output_tokens: total('output_tokens'),
   total_tokens: total('input_tokens + output_tokens'),
   cost_usd: total('cost_micros'),
+  requests: total('CASE WHEN input_tokens IS NOT NULL THEN 1 ELSE 0 END'),
 }
+
+const TOTALS: readonly [string, string][] = [
+  compare(
+    'requests of keys',
+    'SELECT count(*) FROM requests WHERE key_id IS NOT NULL',
+    `SELECT ${total('request_count')} FROM api_keys`,
+  ),
+  compare('requests of hours', 'SELECT count(*) FROM requests', `SELECT ${total('requests')} FROM request_hours`),
+  compare('attempts', 'SELECT count(*) FROM attempts', `SELECT ${total('attempts')} FROM requests`),
+  ...SUMMED.flatMap((column) => [
+    compare(
+      `${column} of keys`,
+      `SELECT ${total(column)} FROM requests WHERE key_id IS NOT NULL`,
+      `SELECT ${total(column)} FROM api_keys`,
+    ),
+    compare(
+      `${column} of hours`,
+      `SELECT ${total(column)} FROM requests`,
+      `SELECT ${total(column)} FROM request_hours`,
+    ),
+  ]),
+  ...Object.entries(LIMITED).map(([type, column]): [string, string] => [
+    `limits by ${type}`,
+    `SELECT counted, stored FROM (
+       SELECT (SELECT ${column} FROM requests WHERE requests.key_id = api_key_limits.key_id) AS counted, current_value AS stored
+       FROM api_key_limits WHERE limit_type = '${type}') AS pair WHERE counted <> stored`,
+  ]),
+]
 
 const read = <T>(dataDir: string, look: (db: Database) => T): T => {
   const db = new Database(join(dataDir, 'sluice.db'), { readonly: true })

@@ -29,13 +29,9 @@ const read = <T>(run: (sqlite: Database) => T): T => {
     sqlite.close()
   }
 }
-const userRow = (username: string, at = path) => {
+const userRow = async (username: string, at = path) => {
   const { sqlite, db } = openDatabase(at)
-  const row = db
-    .select()
-    .from(users)
-    .all()
-    .find((one) => one.username === username)
+  const row = (await db.select().from(users).all()).find((one) => one.username === username)
   sqlite.close()
   return row
 }
@@ -44,7 +40,7 @@ const lastEvent = () =>
 
 describe('alone', () => {
   test('the token is created, shown once, stored hashed, and replaced', async () => {
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     expect((await sluice('bootstrap-token')).stdout).toContain('There is no bootstrap token')
     const first = await sluice('bootstrap-token --rotate')
     expect(first.stdout).toMatch(/^[\w-]{43}\n$/)
@@ -71,7 +67,7 @@ describe('alone', () => {
     const made = await sluice('user create-admin Admin', 'a long password\nrest\n')
     expect([made.exitCode, made.stderr]).toEqual([0, ''])
     expect(made.stdout).toBe('Created the administrator "admin".\n')
-    const row = userRow('admin')
+    const row = await userRow('admin')
     expect(row).toMatchObject({ status: 'active', roleId: 'role_admin' })
     expect(await (await createPasswords()).verify('a long password', row?.passwordHash ?? null)).toBe(true)
     expect(read((sqlite) => sqlite.query('SELECT owner_user_id AS owner FROM api_keys').all())).toEqual([
@@ -109,7 +105,7 @@ describe('alone', () => {
     sqlite.close()
     expect((await sluice('user list')).stdout).toMatch(/^anna +Admin +active +yes +yes +- +usr_/m)
     expect((await sluice('user reset-totp Anna@example.test')).exitCode).toBe(0)
-    expect(userRow('anna')).toMatchObject({ totpSecretSealed: null, totpLastStep: null })
+    expect(await userRow('anna')).toMatchObject({ totpSecretSealed: null, totpLastStep: null })
     expect(lastEvent()).toMatchObject({ event: 'user_totp_reset', actor: 'cli', method: 'cli' })
     const again = await sluice('user reset-totp anna')
     expect([again.exitCode, again.stderr]).toEqual([1, 'sluice: "anna" has no two-factor authentication.\n'])
@@ -135,13 +131,13 @@ describe('alone', () => {
 
   test('the audit log reports what was purged, and what was written before there were hashes', async () => {
     const dataDir = join(folder, 'purged')
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     const { sqlite, db } = openDatabase(join(dataDir, 'sluice.db'))
     for (const at of [1, 2])
       sqlite.run(`INSERT INTO audit_logs (at, event, actor, severity) VALUES (${at}, 'x', 'cli', 'info')`)
     const verified = async () => (await runInProcess(['audit', 'verify'], { dataDir })).stdout
     expect(await verified()).toBe('Verified: 2 entries, unbroken chain, 2 written by a release without hashes\n')
-    commit(db, (tx) => purgeAuditLog(tx, { before: 3, limit: 9, now: 3 }))
+    await commit(db, (tx) => purgeAuditLog(tx, { before: 3, limit: 9, now: 3 }))
     sqlite.close()
     expect(await verified()).toBe('Verified: 1 entry, unbroken chain, deleted up to entry 2\n')
   })
@@ -178,7 +174,7 @@ describe('at a terminal', () => {
   ])('%s: %s', async (username, _, keys) => {
     const { exitCode, shown } = await type(username, keys)
     expect([exitCode, shown]).toEqual([0, expect.stringContaining('Created the administrator')])
-    const { passwordHash = null } = userRow(username, join(atTerminal, 'sluice.db')) ?? {}
+    const { passwordHash = null } = (await userRow(username, join(atTerminal, 'sluice.db'))) ?? {}
     expect(await (await createPasswords()).verify('a long password', passwordHash)).toBe(true)
     expect(shown).not.toContain('long')
   })

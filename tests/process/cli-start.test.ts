@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { runInProcess } from '../support/cli.ts'
-import { runCommand, spawnServer } from '../support/spawn.ts'
+import { FROM_SOURCE, runCommand, spawnServer, untilGreeted } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
 let dataDir: string
@@ -20,8 +20,13 @@ afterEach(() => rmSync(dataDir, { recursive: true }))
 const NOWHERE = { SLUICE_UPSTREAM_BASE_URL: 'http://127.0.0.1:1', SLUICE_AUTH_BASE_URL: 'http://127.0.0.1:1' }
 
 const startLines = async (env: Record<string, string> = {}) => {
-  await using server = await spawnServer({ dataDir, env: { SLUICE_LOG_LEVEL: 'info', ...NOWHERE, ...env } })
+  await using server = await spawnServer({
+    command: FROM_SOURCE,
+    dataDir,
+    env: { SLUICE_LOG_LEVEL: 'info', ...NOWHERE, ...env },
+  })
   const { url } = server
+  await untilGreeted(server)
   await server.stop()
   const lines = server.output().trim().split('\n')
   return { url, output: server.output(), greeting: lines.filter((line) => !/^\d{4}-/.test(line)) }

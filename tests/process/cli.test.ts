@@ -72,7 +72,7 @@ describe('accounts', () => {
     const [pool, cut] = [join(folder, 'pool.zip'), join(folder, 'cut.zip')]
     writeFileSync(pool, getZip([...packed, { name: 'bad.json', text: 'x' }, { name: 'notes.txt', text: 'y' }]))
     writeFileSync(cut, readFileSync(pool).subarray(0, 99))
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     const result = await sluice('accounts', 'import', pool, cut)
     expect(result.exitCode).toBe(1)
     expect(result.stdout).toMatch(/^Imported ada@example\.test .*\nImported eve@example\.test .*\n$/)
@@ -175,7 +175,7 @@ describe('keys', () => {
       '--limit',
       'total_tokens:daily:5M',
     ]
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     const made = await sluice('keys', 'create', '--name', 'laptop', '--model', 'gpt-5.5', ...limits)
     expect(made.exitCode).toBe(0)
     const key = made.stdout.trim()
@@ -368,7 +368,7 @@ describe('output', () => {
   })
 
   test('closed early by its reader causes no message', async () => {
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     expect((await shell('settings get | true')).stderr).toBe('')
   })
 
@@ -427,7 +427,7 @@ describe('the folder', () => {
 
 describe('the encryption key of the folder', () => {
   test('another one stops everything with a clear message', async () => {
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     writeFileSync(join(dataDir, 'encryption.key'), `${Buffer.alloc(32, 1).toString('base64url')}\n`)
     const { exitCode, stderr } = await spawned('accounts', 'list')
     expect(exitCode).toBe(1)
@@ -436,7 +436,7 @@ describe('the encryption key of the folder', () => {
   })
 
   test('a missing one is not replaced by a new one', async () => {
-    createDatabase(dataDir)
+    await createDatabase(dataDir)
     rmSync(join(dataDir, 'encryption.key'))
     const { exitCode, stderr } = await spawned('accounts', 'list')
     expect(exitCode).toBe(1)

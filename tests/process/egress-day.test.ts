@@ -56,7 +56,7 @@ const workFor = async (service: Service, id: string) => {
   const { bindings, url, socketUrl } = service
   const { proxyDeps, pool, resetCredits, db, log } = bindings
   const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits, db, log }
-  const { key } = service.key({ name: id, assignedAccountIds: [id] })
+  const { key } = await service.key({ name: id, assignedAccountIds: [id] })
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const send = async (path: string, body: unknown, more: Record<string, string> = {}) => {
     const isText = typeof body === 'string'
@@ -111,7 +111,7 @@ const signInAgain = async (service: Service, place: number, egressPoolId: string
   const flow = await signIns.receive(callback, { who: ACTOR.id, flowId: browser.id, address: null })
   expect([flow.status, flow.errorMessage]).toEqual(['success', null])
   await signIns.begin({ ...begin, method: 'device' })
-  signIns.cancel(signIns.status(ACTOR.id, null).id, ACTOR)
+  await signIns.cancel((await signIns.status(ACTOR.id, null)).id, ACTOR)
   return new URL(callback).searchParams.get('code') ?? ''
 }
 
@@ -139,7 +139,12 @@ test('every socket of a day goes through the pool of its account', async () => {
     CODEX_LB_OAUTH_CALLBACK_PORT: String(freePort()),
   }
   const proxies: Record<string, string> = {}
-  await using service = startSocketWorld({ accounts: 2, environment, proxies, settings: { apiKeyAuthEnabled: true } })
+  await using service = await startSocketWorld({
+    accounts: 2,
+    environment,
+    proxies,
+    settings: { apiKeyAuthEnabled: true },
+  })
   const [tapA, tapB, tapElse] = await Promise.all([1, 2, 3].map(() => startTap(service.upstreamPort)))
   if (!tapA || !tapB || !tapElse) throw new Error('There are three.')
   taps.push(tapA, tapB, tapElse)
@@ -148,20 +153,20 @@ test('every socket of a day goes through the pool of its account', async () => {
   await using ofEnvironment = await startEgressProxy(tapElse.port)
   for (const name of ['HTTP_PROXY', 'ALL_PROXY', 'WS_PROXY']) proxies[name] = ofEnvironment.url
   const { random, sealer } = service.bindings
-  const poolOver = (name: string, url: string): string => {
+  const poolOver = async (name: string, url: string): Promise<string> => {
     const { protocol, hostname: host, port, username, password } = new URL(url)
     const scheme = protocol.slice(0, -1) as 'http' | 'socks5h' // as: those of the two proxies
     const login = { username, password: decodeURIComponent(password) }
     const input = { name, scheme, host, port: Number(port), ...login, isActive: true }
-    return write(service, (tx) => {
-      const { id } = createEndpoint(tx, input, { sealer, random, actor: ACTOR })
-      return createPool(tx, { name, endpointIds: [id], isActive: true }, { random, actor: ACTOR }).id
+    return write(service, async (tx) => {
+      const { id } = await createEndpoint(tx, input, { sealer, random, actor: ACTOR })
+      return (await createPool(tx, { name, endpointIds: [id], isActive: true }, { random, actor: ACTOR })).id
     })
   }
-  const pools = [poolOver('A', http.url), poolOver('B', socks.url('socks5h'))]
+  const pools = [await poolOver('A', http.url), await poolOver('B', socks.url('socks5h'))]
   const codes: string[] = []
   for (const [place, { id, sim }] of service.members.entries()) {
-    write(service, (tx) => bindAccount(tx, id, pools[place] ?? null, ACTOR))
+    await write(service, (tx) => bindAccount(tx, id, pools[place] ?? null, ACTOR))
     sim.setResetCredits([{ id: `credit-${place}`, expiresAt: Date.now() + 86_400_000, grantedAt: 0 }])
   }
   // One after the other and then in parallel: connections are kept, and neither may carry the other's requests.

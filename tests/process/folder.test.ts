@@ -9,7 +9,7 @@ import { migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { freePort } from '../support/free-port.ts'
-import { runCommand, spawnServer } from '../support/spawn.ts'
+import { runCommand, spawnServer, untilGreeted } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 
 let dataDir: string
@@ -97,6 +97,7 @@ test('a log that cannot be written stops neither requests nor the exit', async (
 
 test('a JSON log contains only JSON, from the first line on', async () => {
   await using server = await spawnServer({ env: { CODEX_LB_LOG_FORMAT: 'json' } })
+  await untilGreeted(server)
   await server.stop()
   const lines = server
     .output()

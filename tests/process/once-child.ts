@@ -21,8 +21,8 @@ import { inlineReplays } from '../support/inline-replays.ts'
 
 const config = readConfig(process.env)
 const [clock, random] = [systemClock, systemRandom]
-const folder = openFolder(config, { clock, random })
-const bindings = buildBindings({
+const folder = await openFolder(config, { clock, random })
+const bindings = await buildBindings({
   config,
   folder,
   clock,
@@ -32,7 +32,6 @@ const bindings = buildBindings({
   dial: createDial({}, fetch, { trustsSocketEnvironment: false, random }),
   reader: createInlineReader(folder.db),
   startReplay: inlineReplays(folder.db),
-  checkpointer: null,
   maxTurns: 100,
   timeout: (ms) => AbortSignal.timeout(ms),
 })
@@ -55,7 +54,7 @@ const EVERY_DAY = {
 const currentTime = () => new Date(clock.now()).toISOString().slice(11, 16)
 
 await pollUsage(deps, signal)
-bindings.ledger.flush()
+await bindings.ledger.flush()
 if (process.argv[2] === 'window')
   await windowStartsJob({
     ...bindings,
@@ -64,8 +63,8 @@ if (process.argv[2] === 'window')
 if (process.argv[2] === 'automation') {
   // Created yesterday, for this minute.
   const actor = { id: 'test', method: null, address: null, at: clock.now() - 24 * 3_600_000 }
-  if (listAutomations(db).length === 0)
-    commit(db, (tx) => createAutomation(tx, { ...EVERY_DAY, time: currentTime() }, { actor, random }))
+  if ((await listAutomations(db)).length === 0)
+    await commit(db, (tx) => createAutomation(tx, { ...EVERY_DAY, time: currentTime() }, { actor, random }))
   await automationsJob({
     ...bindings,
     ping: ({ includePaused, ...wanted }, stop) => pingForJob(bindings, { ...wanted, route: 'automation' }, stop),
@@ -74,6 +73,6 @@ if (process.argv[2] === 'automation') {
 }
 if (process.argv[2] === 'reset')
   await pollResetCredits({ ...deps, redeemByRule: (id) => redeemByRule(deps, id) }, new Map(), signal)
-pool.stop()
-bindings.ledger.flush()
+await pool.stop()
+await bindings.ledger.flush()
 process.exit(0)

@@ -18,7 +18,7 @@ import { openDatabase } from '../../db/open.ts'
 import type { Finding } from '../../src/ops/checks.ts'
 import { createDatabase, runInProcess } from '../support/cli.ts'
 import { freePort } from '../support/free-port.ts'
-import { runCommand, spawnServer } from '../support/spawn.ts'
+import { FROM_SOURCE, runCommand, spawnServer, untilGreeted } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 
 let root: string
@@ -267,7 +267,7 @@ test('the doctor detects an unreachable upstream, and accepts a reachable one', 
     CODEX_LB_UPSTREAM_BASE_URL: `${listening.url}/backend-api`,
     CODEX_LB_AUTH_BASE_URL: listening.url,
   }
-  createDatabase(dataDir)
+  await createDatabase(dataDir)
   await sluice(['backup'])
   const found = await sluice(['doctor', '--json'], env)
   const report = JSON.parse(found.stdout) as { verdict: string; findings: { id: string; verdict: string }[] }
@@ -330,7 +330,7 @@ describe('a database that stops the start', () => {
   ] as const)(
     '%s: the doctor detects it, and both give advice',
     async (kind, says, todo, key) => {
-      createDatabase(dataDir)
+      await createDatabase(dataDir)
       const { sqlite } = openDatabase(path())
       sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
       sqlite.close()
@@ -379,7 +379,7 @@ test('the unit runs this program on this folder', async () => {
   expect(stdout).toMatch(/^ExecReload=\/.* reload$/m)
   expect(stdout).toContain('Type=notify\n')
   expect(stdout).toContain('TimeoutStopSec=45\n')
-  const plist = await spawned(['service', 'print', '--launchd'])
+  const plist = await runCommand(['service', 'print', '--launchd'], { dataDir, env: alone, command: FROM_SOURCE })
   expect(plist.stdout).toContain('<string>serve</string>')
   expect(plist.stdout).toMatch(/<key>WorkingDirectory<\/key>\n {2}<string>\/.*<\/string>/)
   expect(existsSync(dataDir)).toBe(false)
@@ -464,6 +464,7 @@ describe('a server on all addresses', () => {
     async (HOST) => {
       await using server = await spawnServer({ dataDir, env: { ...alone, HOST } })
       expect(await runCommand(['healthcheck'], { env: server.env })).toMatchObject({ exitCode: 0, stderr: '' })
+      await untilGreeted(server)
       const [, dashboard = ''] = /^Dashboard: (\S+)$/m.exec(server.output()) ?? []
       expect((await fetch(dashboard)).status).toBe(200)
     },

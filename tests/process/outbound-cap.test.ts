@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexBody } from '../support/app.ts'
-import { spawnServer } from '../support/spawn.ts'
+import { spawnServer, untilGreeted } from '../support/spawn.ts'
 import { answers } from '../support/upstream/script.ts'
 import { startWorld } from './world.ts'
 
@@ -32,6 +32,7 @@ test('runtime limits are set at the start, the user’s own values and flags are
     await using server = await spawnServer({ command, cwd: folder, env })
     expect(readFileSync(`/proc/${server.pid}/environ`, 'utf8')).toContain('BUN_CONFIG_MAX_HTTP_REQUESTS=300\0')
     expect(readFileSync(`/proc/${server.pid}/cmdline`, 'utf8')).toContain('\0--smol\0')
+    await untilGreeted(server)
     expect(server.output()).toContain(`option 'purge_holes_min_interval': 1000`)
     expect(server.output()).toContain('forceCodeBlockLiveness=true')
     const page = await fetch(`${server.url}/dashboard`, { headers: { accept: 'text/html' } })

@@ -22,7 +22,10 @@ const LIMIT = Number(process.env.KEY_LIMIT ?? 700) // more in the soak
 /** Once all three listen. */
 const startThree = async (options: Parameters<typeof startWorld>[0] = {}): Promise<World> => {
   const world = await startWorld({ ...options, args: ['--processes', '3'] })
-  await until(() => world.server.output().match(/ listening /g)?.length === 2) // the first one greets instead
+  await until(
+    () => (world.server.output().match(/ listening /g)?.length ?? 0) >= 3,
+    () => world.server.output(),
+  )
   return world
 }
 
@@ -130,6 +133,8 @@ describe('a process that dies or stands still', () => {
   }, 120_000)
 })
 
+const PARALLEL = 20
+
 test.each([
   ['tokens', 'total_tokens:daily:60000', 60_000 / 500],
   ['cost', 'cost_usd:weekly:0.5', 0.5 / 0.005],
@@ -141,7 +146,7 @@ test.each([
       items: [{ kind: 'text', text: 'Hello.' }],
       usage: { inputTokens: 400, outputTokens: 100 },
     })
-    const { admitted, other } = await askMany(world, 400, 20)
+    const { admitted, other } = await askMany(world, 400, PARALLEL)
     expect(other).toEqual([])
     let last = 0
     for (let tries = 0; tries < 60 && admitted + last < most; tries++) {
@@ -149,7 +154,7 @@ test.each([
       await Bun.sleep(100)
     }
     expect(admitted + last).toBeGreaterThanOrEqual(most)
-    expect(admitted + last).toBeLessThanOrEqual(most + 3)
+    expect(admitted + last).toBeLessThanOrEqual(most + PARALLEL) // those that ran when it was used up
     expect(await world.server.stop()).toBe(0)
     expectTotalsMatchRows(world.spawn.dataDir)
   },

@@ -39,15 +39,16 @@ beforeEach(() => {
   lines = []
 })
 
-afterEach(() => {
-  reader?.stop()
+afterEach(async () => {
+  await reader?.stop()
   writer.sqlite.close()
   rmSync(folder, { recursive: true })
 })
 
 const addRow = (id: string) =>
-  commit(writer.db, (tx) => {
-    tx.insert(requests)
+  commit(writer.db, async (tx) => {
+    await tx
+      .insert(requests)
       .values({
         id,
         requestId: id,
@@ -75,7 +76,7 @@ const getCode = (call: Promise<unknown>) =>
 test('the worker answers every read and sees each commit', async () => {
   reader = createReader({ path, clock: systemClock, log: log() })
   expect((await reader.requestLogs(NEWEST, OPEN)).requests).toEqual([])
-  addRow('one')
+  await addRow('one')
   const query = LogQuery.parse({ search: 'one' })
   const [page, entry, none, options] = await Promise.all([
     reader.requestLogs(query, { scope: 'all', sensitive: false }),
@@ -90,7 +91,7 @@ test('the worker answers every read and sees each commit', async () => {
 })
 
 test('the inline reader returns the same', async () => {
-  addRow('one')
+  await addRow('one')
   reader = createReader({ path, clock: systemClock, log: log() })
   const inline = createInlineReader(writer.db)
   const query = LogQuery.parse({})
@@ -108,7 +109,7 @@ test('a failing query is an error of its call alone', async () => {
 })
 
 test('a damaged database is reported as such', async () => {
-  addRow('one')
+  await addRow('one')
   writer.sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
   const [page] = writer.sqlite.query<{ at: number; bytes: number }, []>(WHERE_REQUESTS_ARE).all()
   const file = openSync(path, 'r+')
@@ -188,7 +189,7 @@ test('stopping rejects running reads', async () => {
   const clock = new ManualClock()
   reader = createReader({ path, clock, log: log() })
   const call = getCode(reader.requestLogs(NEWEST, OPEN))
-  reader.stop()
+  await reader.stop()
   expect(await call).toBe('busy')
   expect(clock.pending).toBe(0)
 })

@@ -28,6 +28,24 @@ const open = ({ key, server }: World, requestId: string) =>
 
 const reload = (server: RunningServer) => runCommand(['reload'], { env: server.env, timeoutMs: 60_000 })
 
+/** Between two commits: within one, it would hold the lock that every other process needs to write. */
+const freeze = async ({ dataDir }: RunningServer, pid: number): Promise<void> => {
+  using other = new Database(join(dataDir, 'sluice.db'), { readwrite: true })
+  other.run('PRAGMA busy_timeout = 0')
+  await until(async () => {
+    process.kill(pid, 'SIGSTOP')
+    await Bun.sleep(100) // its threads stop one by one
+    try {
+      other.run('BEGIN IMMEDIATE')
+      other.run('ROLLBACK')
+      return true
+    } catch {
+      process.kill(pid, 'SIGCONT')
+      return false
+    }
+  })
+}
+
 /** The process that holds the lock of the jobs, as the kernel lists it (proc_locks(5)). */
 const holderOfJobs = ({ dataDir }: RunningServer): number | null => {
   const { ino } = statSync(join(dataDir, 'locks', 'jobs.lock'))
@@ -247,9 +265,12 @@ test('kill -9 of the new process during the hand-over: another one is started, a
   await using world = await startWorld({ accounts: 1 })
   const { server } = world
   const [old] = server.workers()
-  process.kill(old!, 'SIGSTOP') // the hand-over waits for it
+  await freeze(server, old!) // the hand-over waits for it
   const result = reload(server)
-  await until(() => server.output().includes('the new processes are ready'))
+  await until(
+    () => server.output().includes('the new processes are ready'),
+    () => server.output(),
+  )
   const killed = server.workers().at(-1)!
   process.kill(killed, 'SIGKILL')
   await until(() => !server.workers().includes(killed))
@@ -259,13 +280,13 @@ test('kill -9 of the new process during the hand-over: another one is started, a
   expect([exitCode, stderr, stdout]).toEqual([0, '', expect.stringContaining(`Process ${next} serves new requests.`)])
   expect((await fetch(`${server.url}/health/ready`)).status).toBe(200)
   expect(await server.stop()).toBe(0)
-}, 60_000)
+}, 120_000)
 
 test('an old process that stands still neither blocks its reload nor the next one', async () => {
   await using world = await startWorld({ accounts: 0 })
   const { server } = world
   const [old] = server.workers()
-  process.kill(old!, 'SIGSTOP')
+  await freeze(server, old!)
   const { exitCode, stdout } = await runCommand(['reload'], { env: server.env, timeoutMs: 100_000 })
   expect([exitCode, stdout]).toEqual([0, expect.stringContaining(`Process ${old} did not hand over within 30 s.`)])
   expect((await reload(server)).exitCode).toBe(0)
@@ -277,16 +298,19 @@ test('a stop during a reload is not reported as a reload', async () => {
   await using world = await startWorld({ accounts: 1 })
   const { server } = world
   const [old] = server.workers()
-  process.kill(old!, 'SIGSTOP') // the hand-over waits for it
+  await freeze(server, old!) // the hand-over waits for it
   const result = reload(server)
-  await until(() => server.output().includes('the new processes are ready'))
+  await until(
+    () => server.output().includes('the new processes are ready'),
+    () => server.output(),
+  )
   const exitCode = server.stop()
   await until(() => server.workers().length === 1)
   process.kill(old!, 'SIGCONT')
   expect(await result).toMatchObject({ exitCode: 1, stdout: '', stderr: expect.stringContaining('is stopping.') })
   expect(await exitCode).toBe(0)
   expect(server.output()).not.toContain('reloaded')
-}, 60_000)
+}, 120_000)
 
 test('kill -9 of the old process: the new one serves on and gets the jobs', async () => {
   await using world = await startWorld({ accounts: 1 })

@@ -46,16 +46,36 @@ export const startProxyManager: Start = (program, behind) =>
   nginx(program, (site) => managed(site, getCodeBlocks(MANUAL, 'Nginx Proxy Manager', 'nginx').join('')), behind)
 
 export const startCaddy: Start = (program, behind) =>
+  caddy(
+    program,
+    getCodeBlocks(MANUAL, 'Caddy', 'caddyfile')[0]!.replaceAll(/127\.0\.0\.1:2455\b/g, `127.0.0.1:${behind.port}`),
+  )
+
+const caddy = (program: string, site: string): Promise<ProxyServer> =>
   launch((folder) => {
     const port = freePort()
-    const [site = ''] = getCodeBlocks(MANUAL, 'Caddy', 'caddyfile')
-    const adapted = site
-      .replace('llm.example.com {', `https://llm.example.com:${port} {\n    bind 127.0.0.1\n    tls ${filesIn(folder)}`)
-      .replaceAll(/127\.0\.0\.1:2455\b/g, `127.0.0.1:${behind.port}`)
+    const adapted = site.replace(
+      'llm.example.com {',
+      `https://llm.example.com:${port} {\n    bind 127.0.0.1\n    tls ${filesIn(folder)}`,
+    )
     const path = join(folder, 'Caddyfile')
     writeFileSync(path, `{\n    admin off\n    auto_https disable_redirects\n    skip_install_trust\n}\n${adapted}`)
     return { port, argv: [program, 'run', '--config', path, '--adapter', 'caddyfile'] }
   })
+
+const NODES_MANUAL = 'docs/scaling.md'
+
+const onThisMachine = (text: string, ports: readonly number[]): string =>
+  ports.reduce((changed, port, index) => changed.replaceAll(`node${index + 1}:2455`, `127.0.0.1:${port}`), text)
+
+/** In front of nodes, on 127.0.0.1. */
+export const startNodesNginx = (program: string, ports: readonly number[]): Promise<ProxyServer> =>
+  nginx(program, (site) => site.adapted(onThisMachine(getCodeBlocks(NODES_MANUAL, 'nginx', 'nginx').join(''), ports)), {
+    port: ports[0]!,
+  })
+
+export const startNodesCaddy = (program: string, ports: readonly number[]): Promise<ProxyServer> =>
+  caddy(program, onThisMachine(getCodeBlocks(NODES_MANUAL, 'Caddy', 'caddyfile').join(''), ports))
 
 interface Site {
   folder: string

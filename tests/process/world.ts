@@ -124,13 +124,14 @@ export const eventsUntilEnd = async (response: Response): Promise<StreamEvent[]>
   return parseEvents(text.slice(0, text.lastIndexOf('\n\n') + 2))
 }
 
-const command = async (args: string[], dataDir: string): Promise<string> => {
-  const { exitCode, stdout, stderr } = await runInProcess(args, { dataDir })
+/** Runs a command that must succeed, and returns what it prints. */
+export const command = async (args: string[], dataDir: string, env: Record<string, string> = {}): Promise<string> => {
+  const { exitCode, stdout, stderr } = await runInProcess(args, { dataDir, env })
   if (exitCode !== 0) throw new Error(`sluice ${args.join(' ')} ended with ${exitCode}: ${stderr}`)
   return stdout
 }
 
-const startSim = async (accounts: number, authDir: string): Promise<SimProcess> => {
+export const startSim = async (accounts: number, authDir: string): Promise<SimProcess> => {
   const args = ['--accounts', String(accounts), '--auth-dir', authDir, '--keep', '5000']
   const child = Bun.spawn([process.execPath, 'tests/support/upstream/serve.ts', ...args], {
     cwd: ROOT,

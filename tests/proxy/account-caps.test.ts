@@ -124,13 +124,13 @@ describe('in a running server', () => {
   const html = { headers: { accept: 'text/html' } }
 
   const open = async ({ weekly = 85 } = {}) => {
-    const app = testApp()
+    const app = await testApp()
     const { id, sim } = app.members[0]!
     const secondary = { usedPercent: weekly, windowMinutes: 10_080, resetAt: app.clock.now() + DAY_MS }
     sim.setUsage({ secondary })
     await pollUsage(jobDeps(app), never)
     const users = people(app)
-    const admin = users.as('admin')
+    const admin = await users.as('admin')
     const patch = (json: object) => admin.ask(`PATCH /api/accounts/${id}`, { json })
     return { app, id, admin, patch, resetAt: secondary.resetAt, ...users }
   }
@@ -148,7 +148,7 @@ describe('in a running server', () => {
     expect(await (await admin.ask('GET /accounts', html)).text()).toContain(why)
     const explained = await (await admin.ask('GET /api/explain')).json()
     expect(explained).toMatchObject({ outcome: 'none', candidates: [{ skipped: 'reserved' }] })
-    expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429 })
+    expect((await app.rows())[0]).toMatchObject({ status: 'error', httpStatus: 429 })
   })
 
   test('a removed or raised cap, and a reset, let requests through again', async () => {
@@ -167,9 +167,9 @@ describe('in a running server', () => {
 
   test('a key of the owner is served, and the simulator says so', async () => {
     const { app, admin, add, patch } = await open()
-    const [ada, bob] = [add({ username: 'ada' }), add({ username: 'bob' })]
+    const [ada, bob] = [await add({ username: 'ada' }), await add({ username: 'bob' })]
     await patch({ maxUsedPercentSecondary: 80, ownerUserId: ada.row.id, reserveForOwner: true })
-    const keys = [app.key({ ownerUserId: ada.row.id }), app.key({ ownerUserId: bob.row.id })]
+    const keys = [await app.key({ ownerUserId: ada.row.id }), await app.key({ ownerUserId: bob.row.id })]
     const statuses = keys.map(async ({ key }) => {
       const headers = { authorization: `Bearer ${key}` }
       return (await getAnswer(app, POST, { json: codexBody(), headers })).status
@@ -184,7 +184,7 @@ describe('in a running server', () => {
 
   test('the form of the account sets and clears them', async () => {
     const { app, id, admin, add } = await open()
-    const ada = add({ username: 'ada' })
+    const ada = await add({ username: 'ada' })
     const save = async (over: Record<string, string>) => {
       const page = await (await admin.ask(`GET /accounts/${id}?tab=routing`, html)).text()
       const fields = { ...Object.fromEntries(getFields(page, 'form-routing')), ...over }
@@ -222,20 +222,20 @@ describe('in a running server', () => {
 
   test('a disabled user cannot become the owner, and a deleted one no longer is', async () => {
     const { app, id, admin, add, patch } = await open()
-    const ada = add({ username: 'ada' })
+    const ada = await add({ username: 'ada' })
     await patch({ maxUsedPercentSecondary: 80, ownerUserId: ada.row.id, reserveForOwner: true })
     expect((await admin.ask(`DELETE /api/dashboard-users/${ada.row.id}`)).status).toBeLessThan(300)
     expect(app.bindings.pool.get(id)).toMatchObject({ exemptOwnerId: null, maxUsedPercentSecondary: 80 })
     expect(app.bindings.pool.describe()[0]).toMatchObject({ ownerUserId: null, reserveForOwner: false })
-    const bob = add({ username: 'bob', status: 'disabled' })
+    const bob = await add({ username: 'bob', status: 'disabled' })
     expect(await problem(await patch({ ownerUserId: bob.row.id }))).toEqual([422, 'validation_error'])
   })
 
   test('the owner of an account is hidden from users who do not manage accounts', async () => {
     const { id, as, add, patch } = await open()
-    const ada = add({ username: 'ada' })
+    const ada = await add({ username: 'ada' })
     await patch({ ownerUserId: ada.row.id, maxUsedPercentPrimary: 50 })
-    const viewer = as('viewer')
+    const viewer = await as('viewer')
     const [listed] = (await (await viewer.ask('GET /api/accounts')).json()).accounts
     expect(listed).toMatchObject({ ownerUserId: null, maxUsedPercentPrimary: 50 })
     const page = await (await viewer.ask(`GET /accounts/${id}?tab=routing`, html)).text()

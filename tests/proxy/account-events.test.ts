@@ -6,18 +6,15 @@ import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 const NATIVE = 'POST /backend-api/codex/responses'
 const json = codexBody()
 
-const getHistory = ({ db, bindings, members }: TestApp, n = 0): string[] => {
-  bindings.pool.stop() // writes pending records
-  return db
-    .select()
-    .from(accountEvents)
-    .all()
+const getHistory = async ({ db, bindings, members }: TestApp, n = 0): Promise<string[]> => {
+  await bindings.pool.stop() // writes pending records
+  return (await db.select().from(accountEvents).all())
     .filter(({ accountId }) => accountId === members[n]!.id)
     .map(({ kind, result }) => `${kind} ${result}`)
 }
 
 test('an import, a refresh and a block with its end each leave an event', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { id, sim } = app.members[0]!
   sim.expireAccessToken()
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
@@ -27,38 +24,44 @@ test('an import, a refresh and a block with its end each leave an event', async 
   pool.apply(id, { kind: 'rate_limited', at, evidence: 'again', resetAt: at + 40_000, retryAfterMs: null })
   await app.clock.advance('41s')
   pool.tick()
-  expect(getHistory(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
+  expect(await getHistory(app)).toEqual(['import added', 'token refreshed', 'state rate_limited', 'state active'])
 })
 
 test('a permanently failed refresh is recorded with its reason, and so is the resulting state', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const { id, sim } = app.members[0]!
-  app.prefer(id)
+  await app.prefer(id)
   sim.expireAccessToken()
   sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(getHistory(app)).toEqual(['import added', 'token refresh_token_expired', 'state reauth_required'])
-  expect(getHistory(app, 1)).toEqual(['import added'])
+  expect(await getHistory(app)).toEqual(['import added', 'token refresh_token_expired', 'state reauth_required'])
+  expect(await getHistory(app, 1)).toEqual(['import added'])
 })
 
 test('manual pauses, probes and plans are recorded, too', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { id } = app.members[0]!
   await getAnswer(app, `POST /api/accounts/${id}/probe`, { json: {} })
   await app.ask(`POST /api/accounts/${id}/pause`, { json: {} })
   await app.ask(`POST /api/accounts/${id}/reactivate`, { json: {} })
   const snapshot = { at: app.clock.now(), windows: { fiveHour: null, weekly: null, monthly: null }, credits: null }
   app.bindings.pool.observe(id, { ...snapshot, planType: 'enterprise' })
-  expect(getHistory(app)).toEqual(['import added', 'probe served', 'state paused', 'state active', 'plan enterprise'])
+  expect(await getHistory(app)).toEqual([
+    'import added',
+    'probe served',
+    'state paused',
+    'state active',
+    'plan enterprise',
+  ])
 })
 
 test('no event contains a token', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { sim } = app.members[0]!
   sim.expireAccessToken()
   await getAnswer(app, NATIVE, { json })
-  getHistory(app)
-  const text = JSON.stringify(app.db.select().from(accountEvents).all())
+  await getHistory(app)
+  const text = JSON.stringify(await app.db.select().from(accountEvents).all())
   expect(text).not.toContain(sim.accessToken)
   expect(text).not.toContain(sim.refreshToken)
 })

@@ -10,11 +10,11 @@ import { aContext, anAccount, needs, used } from './candidates.ts'
 const NATIVE = 'POST /backend-api/codex/responses'
 const html = { headers: { accept: 'text/html' } }
 
-const open = (accounts = 3) => {
-  const app = testApp({ accounts })
+const open = async (accounts = 3) => {
+  const app = await testApp({ accounts })
   const [first = '', second = '', third = ''] = app.members.map(({ id }) => id)
   const users = people(app)
-  const admin = users.as('admin')
+  const admin = await users.as('admin')
   const patch = (id: string, json: object) => admin.ask(`PATCH /api/accounts/${id}`, { json })
   const listed = async () =>
     (await (await admin.ask('GET /api/accounts')).json()).accounts as {
@@ -41,15 +41,15 @@ describe('the scope of a key', () => {
   })
 
   test('follows the tags of the accounts, in requests and in the simulator', async () => {
-    const { app, admin, second, third, patch } = open()
-    const { key, row } = app.key({ assignedTags: ['team'] })
+    const { app, admin, second, third, patch } = await open()
+    const { key, row } = await app.key({ assignedTags: ['team'] })
     const headers = { authorization: `Bearer ${key}` }
     const serving = async () => {
       const { status } = await getAnswer(app, NATIVE, { json: codexBody(), headers })
       const explained = (await (await admin.ask(`GET /api/explain?key=${row.id}`)).json()) as {
         chosen: { accountId: string } | null
       }
-      return [status, app.rows().at(-1)?.accountId ?? null, explained.chosen?.accountId ?? null]
+      return [status, (await app.rows()).at(-1)?.accountId ?? null, explained.chosen?.accountId ?? null]
     }
     expect(await serving()).toEqual([400, null, null])
     for (const id of [second, third]) {
@@ -60,9 +60,9 @@ describe('the scope of a key', () => {
   })
 
   test('also bounds the usage and the reset credits that the key sees', async () => {
-    const { app, first, patch } = open()
+    const { app, first, patch } = await open()
     await patch(first, { tags: ['team'] })
-    const headers = { authorization: `Bearer ${app.key({ assignedTags: ['team'] }).key}` }
+    const headers = { authorization: `Bearer ${(await app.key({ assignedTags: ['team'] })).key}` }
     for (const { sim } of app.members) sim.setResetCredits([{ id: 'credit', expiresAt: null, grantedAt: 0 }])
     for (const { id } of app.members)
       app.bindings.resetCredits.set(id, [{ id: 'credit', status: 'available', expiresAt: null }])
@@ -71,9 +71,9 @@ describe('the scope of a key', () => {
   })
 
   test('the form of a key sets tags, keeps them, and clears them', async () => {
-    const { app, first, admin, patch } = open()
+    const { app, first, admin, patch } = await open()
     await patch(first, { tags: ['team', 'other'] })
-    const { row } = app.key()
+    const { row } = await app.key()
     const save = async (change: (fields: [string, string][]) => [string, string][]) => {
       const page = await (await admin.ask(`GET /keys/${row.id}/edit`, html)).text()
       const body = new URLSearchParams(change(getFields(page, 'form-key'))).toString()
@@ -96,7 +96,7 @@ describe('the scope of a key', () => {
 
 describe('tags of an account', () => {
   test('are sorted, distinct, and separated by commas', async () => {
-    const { first, patch, listed } = open(1)
+    const { first, patch, listed } = await open(1)
     await patch(first, { tags: [' b ', 'a, c ,', 'b'] })
     expect((await listed())[0]?.tags).toEqual(['a', 'b', 'c'])
     await patch(first, { alias: 'kept' })
@@ -113,19 +113,19 @@ describe('tags of an account', () => {
     ['21 tags', Array.from({ length: 21 }, (_, n) => `t${n}`)],
     ['21 tags in one text', [Array.from({ length: 21 }, (_, n) => `t${n}`).join(',')]],
   ])('%s: rejected', async (_, tags) => {
-    const { first, patch } = open(1)
+    const { first, patch } = await open(1)
     expect((await patch(first, { tags })).status).toBe(422)
   })
 
   test('40 characters and 20 tags are accepted', async () => {
-    const { first, patch, listed } = open(1)
+    const { first, patch, listed } = await open(1)
     const tags = Array.from({ length: 20 }, (_, n) => `${n}`.padStart(40, '0'))
     expect((await patch(first, { tags })).status).toBe(200)
     expect((await listed())[0]?.tags).toEqual(tags)
   })
 
   test('are a field of the form, a filter of the list, and gone with the account', async () => {
-    const { app, first, second, admin, patch } = open()
+    const { app, first, second, admin, patch } = await open()
     const page = await (await admin.ask(`GET /accounts/${first}?tab=routing`, html)).text()
     const fields = { ...Object.fromEntries(getFields(page, 'form-routing')), tags: 'team, north' }
     expect((await admin.send('form', `PATCH /api/accounts/${first}`, fields)).status).toBe(303)
@@ -145,7 +145,7 @@ describe('tags of an account', () => {
   })
 
   test('are added to several accounts and removed from them', async () => {
-    const { first, second, admin, patch, listed } = open()
+    const { first, second, admin, patch, listed } = await open()
     await patch(second, { tags: ['b'] })
     const change = (more: object) =>
       admin.ask('POST /api/accounts/tags', { json: { accountIds: [first, second], ...more } })
@@ -161,9 +161,9 @@ describe('tags of an account', () => {
   })
 
   test('are hidden from users who do not manage accounts, also as a filter', async () => {
-    const { first, as, patch } = open()
+    const { first, as, patch } = await open()
     await patch(first, { tags: ['secret-tag'] })
-    const viewer = as('viewer')
+    const viewer = await as('viewer')
     expect(await (await viewer.ask('GET /api/accounts')).text()).not.toContain('secret-tag')
     expect(await (await viewer.ask(`GET /accounts/${first}?tab=routing`, html)).text()).not.toContain('secret-tag')
     const response = await viewer.ask('GET /accounts?tag=secret-tag', { headers: { accept: 'application/json' } })
@@ -196,7 +196,7 @@ describe('the order', () => {
   })
 
   test('moving one account renumbers all, and the buttons move it by one', async () => {
-    const { app, first, second, third, admin, patch, listed } = open()
+    const { app, first, second, third, admin, patch, listed } = await open()
     const positions = async () => (await listed()).map(({ position }) => position)
     expect(await positions()).toEqual([null, null, null])
     await patch(third, { position: 1 })
@@ -216,7 +216,7 @@ describe('the order', () => {
   })
 
   test.each(['taken out', 'deleted'])('an account that is %s leaves no gap, so every button moves', async (how) => {
-    const { first, second, third, admin, patch, listed } = open()
+    const { first, second, third, admin, patch, listed } = await open()
     await patch(first, { position: 1 })
     if (how === 'deleted') await admin.ask(`DELETE /api/accounts/${first}`)
     else await patch(first, { position: null })
@@ -230,7 +230,7 @@ describe('the order', () => {
   })
 
   test.each([0, -1, 1.5, 'first'])('the position %p is rejected', async (position) => {
-    const { first, patch } = open(1)
+    const { first, patch } = await open(1)
     expect((await patch(first, { position })).status).toBe(422)
   })
 })

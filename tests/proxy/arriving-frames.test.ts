@@ -178,7 +178,7 @@ const rawClient = async (url: string, first: Uint8Array) => {
 test.skipIf(process.platform !== 'linux')(
   'over a real connection the second of two large frames is rejected',
   async () => {
-    await using service = startSocketWorld({ settings: { inFlightBodyMiB: 16 } })
+    await using service = await startSocketWorld({ settings: { inFlightBodyMiB: 16 } })
     const { bodies, sockets } = service.bindings
     const first = await unfinishedFrame(service.url, 10 * MIB)
     await until(() => bodies.heldBytes > 9 * MIB, 'the first frame counted')
@@ -198,7 +198,7 @@ test.skipIf(process.platform !== 'linux')(
 test.skipIf(process.platform !== 'linux')(
   'a real connection upgraded after a large request starts with nothing counted',
   async () => {
-    await using service = startSocketWorld({ settings: { inFlightBodyMiB: 16 } })
+    await using service = await startSocketWorld({ settings: { inFlightBodyMiB: 16 } })
     const { bodies, sockets, clock } = service.bindings
     const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(3 * MIB))))
     const head = `POST ${NATIVE} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`

@@ -12,13 +12,14 @@ const HOUR_MS = 3_600_000
 const MODEL = 'gpt-5.5'
 
 /** A pool whose accounts are used in this order. */
-const pool = (accounts: number, ...struck: Fault[]) => {
-  const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
+const pool = async (accounts: number, ...struck: Fault[]) => {
+  const app = await testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const [n, fault] of struck.entries()) inOrder[n]!.sim.always(fault)
   const ask = (more: Record<string, unknown> = {}) => getAnswer(app, POST, { json: codexBody('hello', more) })
   /** The places of the accounts that were tried so far, and how often the upstream was called. */
-  const tried = () => app.attemptRows().map(({ accountId }) => inOrder.findIndex(({ id }) => id === accountId))
+  const tried = async () =>
+    (await app.attemptRows()).map(({ accountId }) => inOrder.findIndex(({ id }) => id === accountId))
   return { app, inOrder, ask, tried }
 }
 
@@ -33,19 +34,19 @@ describe('an account rejects a model', () => {
     ['a member of the request', { status: 403, body: { error } }],
     ['an event', { errorEvent: { code: 'model_not_found', message: 'No such model.' } }],
   ])('is remembered, given as %s', async (_, fault) => {
-    const { app, ask, tried } = pool(2, fault)
-    fetchCatalogs(app)
+    const { app, ask, tried } = await pool(2, fault)
+    await fetchCatalogs(app)
     for (let n = 0; n < 6; n++) expect((await ask()).status).toBe(200)
-    expect(tried()).toEqual([0, 1, 1, 1, 1, 1, 1])
-    const considered = app.attemptRows().at(-1)!.considered as Considered[]
+    expect(await tried()).toEqual([0, 1, 1, 1, 1, 1, 1])
+    const considered = (await app.attemptRows()).at(-1)!.considered as Considered[]
     expect(considered.map(({ skipped }) => skipped)).toContain('model_not_supported')
     expect(errors(app)).toEqual([0, 0])
     await expectNothingLeft(app)
   })
 
   test('applies to that model only, and for an hour', async () => {
-    const { app, inOrder, ask, tried } = pool(2, faults.modelNotSupported(MODEL))
-    fetchCatalogs(app)
+    const { app, inOrder, ask, tried } = await pool(2, faults.modelNotSupported(MODEL))
+    await fetchCatalogs(app)
     await ask()
     inOrder[0]!.sim.always(null)
     await ask({ model: 'codex-auto-review' })
@@ -53,52 +54,52 @@ describe('an account rejects a model', () => {
     await ask()
     await app.clock.advance(1000)
     await ask()
-    expect(tried()).toEqual([0, 1, 0, 1, 0])
+    expect(await tried()).toEqual([0, 1, 0, 1, 0])
     await expectNothingLeft(app)
   })
 
   test('is forgotten with the next catalog of the account', async () => {
-    const { app, inOrder, ask, tried } = pool(2, faults.modelNotSupported(MODEL))
-    fetchCatalogs(app)
+    const { app, inOrder, ask, tried } = await pool(2, faults.modelNotSupported(MODEL))
+    await fetchCatalogs(app)
     await ask()
     inOrder[0]!.sim.always(null)
     const { id, sim } = inOrder[0]!
-    store(app, id, catalogFor(sim, PINNED_CLIENT_VERSION).slice(0, -1))
+    await store(app, id, catalogFor(sim, PINNED_CLIENT_VERSION).slice(0, -1))
     await ask()
-    expect(tried()).toEqual([0, 1, 0])
+    expect(await tried()).toEqual([0, 1, 0])
     await expectNothingLeft(app)
   })
 
   test('by every account costs later requests one attempt, answered with the upstream’s error', async () => {
-    const { app, ask, tried } = pool(3, ...Array<Fault>(3).fill(faults.modelNotSupported(MODEL)))
-    fetchCatalogs(app)
+    const { app, ask, tried } = await pool(3, ...Array<Fault>(3).fill(faults.modelNotSupported(MODEL)))
+    await fetchCatalogs(app)
     for (let n = 0; n < 3; n++) {
       const answer = await ask()
       await app.clock.advance(1000)
       expect(answer.status).toBe(400)
       expect(getError(answer)).toMatchObject({ code: 'model_not_found', message: modelNotSupported(MODEL) })
     }
-    expect(tried()).toEqual([0, 1, 2, 0, 1])
+    expect(await tried()).toEqual([0, 1, 2, 0, 1])
     await expectNothingLeft(app)
   })
 })
 
 describe('a model in no catalog', () => {
   test.each(['gpt-5.9-typo', 'GPT-5.5', 'o9'])('%s costs one attempt and is one clear error', async (model) => {
-    const { app, ask, tried } = pool(6)
-    fetchCatalogs(app)
+    const { app, ask, tried } = await pool(6)
+    await fetchCatalogs(app)
     const answer = await ask({ model })
     expect([answer.status, getError(answer).code]).toEqual([400, 'model_not_found'])
     expect(getError(answer).message).toBe(modelNotSupported(model))
-    expect(tried()).toEqual([0])
-    expect(app.rows()[0]).toMatchObject({ errorCode: 'model_not_found', phase: 'upstream' })
+    expect(await tried()).toEqual([0])
+    expect((await app.rows())[0]).toMatchObject({ errorCode: 'model_not_found', phase: 'upstream' })
     await expectNothingLeft(app)
   })
 
   test('is served if an account has it after all', async () => {
-    const { app, ask } = pool(2)
+    const { app, ask } = await pool(2)
     for (const { id, sim } of app.members)
-      store(
+      await store(
         app,
         id,
         catalogFor(sim, PINNED_CLIENT_VERSION).filter(({ slug }) => slug !== MODEL),
@@ -108,13 +109,13 @@ describe('a model in no catalog', () => {
   })
 
   test('is not reported as a rate limit when every account is used up', async () => {
-    const { app, ask } = pool(2, faults.usageLimit(), faults.usageLimit())
-    fetchCatalogs(app)
+    const { app, ask } = await pool(2, faults.usageLimit(), faults.usageLimit())
+    await fetchCatalogs(app)
     expect((await ask()).status).toBe(429)
     const answer = await ask({ model: 'gpt-5.9-typo' })
     expect(answer.status).not.toBe(429)
     expect(getError(answer).message).toContain('gpt-5.9-typo')
-    expect(app.rows().at(-1)!.errorCode).not.toBe('usage_limit_reached')
+    expect((await app.rows()).at(-1)!.errorCode).not.toBe('usage_limit_reached')
     await expectNothingLeft(app)
   })
 })
@@ -131,20 +132,20 @@ describe('a response without an upstream error', () => {
   ]
 
   test.each(WORDLESS)('%s: another account serves, and it counts against the first', async (_, fault) => {
-    const { app, ask, tried } = pool(2, fault)
+    const { app, ask, tried } = await pool(2, fault)
     expect((await ask()).status).toBe(200)
-    expect(tried()).toEqual([0, 1])
+    expect(await tried()).toEqual([0, 1])
     const [first] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     expect(app.bindings.pool.get(first!.id)!.health.errors).toBe(1)
     await expectNothingLeft(app)
   })
 
   test.each(WORDLESS)('%s of every account: 502 with a message, and no account is charged', async (_, fault) => {
-    const { app, ask, tried } = pool(2, fault, fault)
+    const { app, ask, tried } = await pool(2, fault, fault)
     const answer = await ask()
     expect([answer.status, getError(answer).code]).toEqual([502, 'upstream_error'])
     expect(getError(answer).message).toBe(`ChatGPT answered with status ${fault.status} and no explanation.`)
-    expect([tried(), errors(app)]).toEqual([
+    expect([await tried(), errors(app)]).toEqual([
       [0, 1],
       [0, 0],
     ])
@@ -157,9 +158,9 @@ describe('a response without an upstream error', () => {
     ['an error of a type', { status: 451, body: { error: { type: 'legal' } } }, 451, 'invalid_request_error'],
     ['a size, which needs no message', { status: 413, body: page }, 413, 'invalid_request_error'],
   ])('with %s it stays a client error', async (_, fault, status, code) => {
-    const { app, ask, tried } = pool(2, fault)
+    const { app, ask, tried } = await pool(2, fault)
     const answer = await ask()
-    expect([answer.status, getError(answer).code, tried()]).toEqual([status, code, [0]])
+    expect([answer.status, getError(answer).code, await tried()]).toEqual([status, code, [0]])
     await expectNothingLeft(app)
   })
 })
@@ -172,12 +173,12 @@ describe('the number of accounts tried', () => {
     ['a model that the account does not have', faults.modelNotFound(MODEL)],
     ['403', faults.forbidden()],
   ])('%s: up to ten', async (_, fault) => {
-    const { app, ask, tried } = pool(12, ...Array<Fault>(9).fill(fault))
+    const { app, ask, tried } = await pool(12, ...Array<Fault>(9).fill(fault))
     expect((await ask()).status).toBe(200)
-    expect(new Set(tried()).size).toBe(10)
-    const all = pool(12, ...Array<Fault>(12).fill(fault))
+    expect(new Set(await tried()).size).toBe(10)
+    const all = await pool(12, ...Array<Fault>(12).fill(fault))
     expect((await all.ask()).status).toBeGreaterThanOrEqual(400)
-    expect(new Set(all.tried()).size).toBe(10)
+    expect(new Set(await all.tried()).size).toBe(10)
     await expectNothingLeft(app)
     await expectNothingLeft(all.app)
   })
@@ -188,17 +189,17 @@ describe('the number of accounts tried', () => {
     ['a reset', { reset: true }],
     ['an early end', { dropAfter: { events: 1, how: 'fin' } }],
   ])('%s: three, with two more attempts on the first', async (_, fault) => {
-    const { app, ask, tried } = pool(12, ...Array<Fault>(12).fill(fault))
+    const { app, ask, tried } = await pool(12, ...Array<Fault>(12).fill(fault))
     expect((await ask()).status).toBeGreaterThanOrEqual(500)
-    expect(tried()).toEqual([0, 0, 0, 1, 2])
+    expect(await tried()).toEqual([0, 0, 0, 1, 2])
     await expectNothingLeft(app)
   })
 
   test('rejections do not use up the attempts for slow failures', async () => {
     const limits = Array<Fault>(5).fill(faults.rateLimited())
-    const { app, ask, tried } = pool(12, ...limits, faults.serverError(), faults.serverError())
+    const { app, ask, tried } = await pool(12, ...limits, faults.serverError(), faults.serverError())
     expect((await ask()).status).toBe(200)
-    expect(tried()).toEqual([0, 1, 2, 3, 4, 5, 5, 5, 6, 7])
+    expect(await tried()).toEqual([0, 1, 2, 3, 4, 5, 5, 5, 6, 7])
     await expectNothingLeft(app)
   })
 })
@@ -211,9 +212,9 @@ describe('an overloaded model', () => {
     ['429 slow_down', { status: 429, body: { error: { code: 'slow_down', message: 'Slow.' } } }, 429, 'slow_down'],
     ['the sentence', { status: 503, body: { error: atCapacity } }, 503, 'upstream_error'],
   ])('%s: one other account, then passed on as it came', async (_, fault, status, code) => {
-    const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
+    const { app, ask, tried } = await pool(5, ...Array<Fault>(5).fill(fault))
     const answer = await ask()
-    expect(tried()).toEqual([0, 1])
+    expect(await tried()).toEqual([0, 1])
     expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([status, code, null])
     expect(errors(app)).toEqual([0, 0, 0, 0, 0])
     await expectNothingLeft(app)
@@ -223,25 +224,25 @@ describe('an overloaded model', () => {
     ['response.failed', { failAfterCreated: { code: 'slow_down', message: 'Busy.' } }, 'slow_down'],
     ['an error event', { errorEvent: { code: 'server_is_overloaded', message: 'Busy.' } }, 'server_is_overloaded'],
   ])('reported by %s: an event for native clients, a status for others', async (_, fault, code) => {
-    const { app, ask, tried } = pool(5, ...Array<Fault>(5).fill(fault))
+    const { app, ask, tried } = await pool(5, ...Array<Fault>(5).fill(fault))
     const answer = await ask()
     expect([answer.status, answer.events.at(-1)]).toMatchObject([200, { response: { error: { code } } }])
-    expect(tried()).toEqual([0, 1])
+    expect(await tried()).toEqual([0, 1])
     const other = await getAnswer(app, 'POST /v1/responses', { json: codexBody() })
     expect([other.status, getError(other).code]).toEqual([503, code])
-    expect(app.rows().map(({ errorCode }) => errorCode)).toEqual([code, code])
+    expect((await app.rows()).map(({ errorCode }) => errorCode)).toEqual([code, code])
     await expectNothingLeft(app)
   })
 
   test.each([1, 2, 5])(
     'of %p accounts: thirty requests of a client cost at most 45 of the upstream',
     async (accounts) => {
-      const { app, inOrder, ask } = pool(accounts, ...Array<Fault>(accounts).fill(faults.slowDown()))
+      const { app, inOrder, ask } = await pool(accounts, ...Array<Fault>(accounts).fill(faults.slowDown()))
       for (let n = 0; n < 30; n++) {
         expect((await ask()).status).toBe(503)
         await app.clock.advance(800)
       }
-      expect(app.attemptRows().length).toBeLessThanOrEqual(45)
+      expect((await app.attemptRows()).length).toBeLessThanOrEqual(45)
       for (const { sim } of inOrder) sim.always(null)
       expect((await ask()).status).toBe(200)
       await expectNothingLeft(app)
@@ -249,15 +250,15 @@ describe('an overloaded model', () => {
   )
 
   test('is tried once with one account, and the requested wait of the upstream is kept', async () => {
-    const { app, ask, tried } = pool(1, faults.slowDown(7))
+    const { app, ask, tried } = await pool(1, faults.slowDown(7))
     const answer = await ask()
-    expect([answer.status, answer.headers.get('retry-after'), tried()]).toEqual([503, '7', [0]])
+    expect([answer.status, answer.headers.get('retry-after'), await tried()]).toEqual([503, '7', [0]])
     await expectNothingLeft(app)
   })
 
   test('is served by another account that has capacity', async () => {
-    const { app, ask, tried } = pool(3, faults.overloaded())
-    expect([(await ask()).status, tried()]).toEqual([200, [0, 1]])
+    const { app, ask, tried } = await pool(3, faults.overloaded())
+    expect([(await ask()).status, await tried()]).toEqual([200, [0, 1]])
     await expectNothingLeft(app)
   })
 })
@@ -279,14 +280,14 @@ describe('connections that break', () => {
       await app.clock.advance(pauseMs)
       app.bindings.pool.tick()
     }
-    for (const { accountId } of app.attemptRows()) calls.push(accountId === bad)
+    for (const { accountId } of await app.attemptRows()) calls.push(accountId === bad)
     return calls
   }
 
   test.each(
     CUTS.flatMap(([name, fault]) => [100, 1000, 10_000, 60_000].map((pauseMs) => [name, pauseMs, fault] as const)),
   )('%s by one of three accounts, a request every %p ms: it is skipped', async (_, pauseMs, fault) => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const bad = app.members[1]!
     bad.sim.always(fault)
     const calls = await traffic(app, bad.id, pauseMs)
@@ -297,7 +298,7 @@ describe('connections that break', () => {
   })
 
   test.each(CUTS)('%s by the first of three that are drained in order: it is skipped', async (_, fault) => {
-    const { app, inOrder } = pool(3, fault)
+    const { app, inOrder } = await pool(3, fault)
     const calls = await traffic(app, inOrder[0]!.id, 10_000)
     const later = calls.slice(10)
     expect(calls.length).toBeLessThanOrEqual(130)
@@ -306,7 +307,7 @@ describe('connections that break', () => {
   })
 
   test.each(CUTS)('%s by all accounts: no account is charged, even once the network is back', async (_, fault) => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always(fault)
     for (let n = 0; n < 10; n++) {
       const { text } = await getAnswer(app, POST, { json: codexBody(`conversation ${n}`) })
@@ -321,16 +322,16 @@ describe('connections that break', () => {
   })
 
   test('a conversation leaves an account that broke its stream twice', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const [first, second] = app.members
-    app.prefer(first!.id)
+    await app.prefer(first!.id)
     const headers = { 'session-id': 'one', 'thread-id': 'one' }
     const ask = () => getAnswer(app, POST, { json: codexBody(), headers })
     await ask()
     first!.sim.always({ dropAfter: { events: 6, how: 'reset' } })
     for (let n = 0; n < 3; n++) await ask()
     const [a, b] = [first!.id, second!.id]
-    expect(app.rows().map(({ accountId }) => accountId)).toEqual([a, a, a, b])
+    expect((await app.rows()).map(({ accountId }) => accountId)).toEqual([a, a, a, b])
     await expectNothingLeft(app)
   })
 })
@@ -347,7 +348,7 @@ describe('an upstream that fails on all accounts', () => {
     ['404 without an error', 3, { status: 404, body: '' }],
     ['an early end', 3, { dropAfter: { events: 1, how: 'fin' } }],
   ])('%s on %p accounts: thirty requests of a client cost at most 45 of the upstream', async (_, accounts, fault) => {
-    const app = testApp({ accounts })
+    const app = await testApp({ accounts })
     for (const { sim } of app.members) sim.always(fault)
     for (let n = 0; n < 30; n++) {
       const answer = await getAnswer(app, POST, { json: codexBody() })
@@ -355,14 +356,14 @@ describe('an upstream that fails on all accounts', () => {
       expect(answer.headers.get('retry-after')).toBeNull()
       await app.clock.advance(800)
     }
-    expect(app.attemptRows().length).toBeLessThanOrEqual(45)
+    expect((await app.attemptRows()).length).toBeLessThanOrEqual(45)
     await expectNothingLeft(app)
   })
 
   test.each(['sequential_drain', 'round_robin', 'capacity_weighted'] as const)(
     'half of twenty accounts failing does not count: the others serve (%s)',
     async (routingStrategy) => {
-      const app = testApp({ accounts: 20, settings: { routingStrategy } })
+      const app = await testApp({ accounts: 20, settings: { routingStrategy } })
       const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
       for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.serverError())
       let failed = 0
@@ -377,9 +378,9 @@ describe('an upstream that fails on all accounts', () => {
   )
 
   test('the log says why no other account was tried', async () => {
-    const { app, ask } = pool(2, faults.serverError(), faults.serverError())
+    const { app, ask } = await pool(2, faults.serverError(), faults.serverError())
     for (let n = 0; n < 2; n++) await ask()
-    expect(app.failedSelections().at(-1)).toMatchObject({
+    expect((await app.failedSelections()).at(-1)).toMatchObject({
       code: 'upstream_failing',
       message: expect.stringContaining('No other account was tried'),
     })
@@ -387,24 +388,24 @@ describe('an upstream that fails on all accounts', () => {
   })
 
   test('one account that recovers ends it, and all are tried again', async () => {
-    const { app, inOrder, ask, tried } = pool(3, ...Array<Fault>(3).fill({ reset: true }))
+    const { app, inOrder, ask, tried } = await pool(3, ...Array<Fault>(3).fill({ reset: true }))
     for (let n = 0; n < 2; n++) await ask()
     inOrder[0]!.sim.always(null)
     expect((await ask()).status).toBe(200)
     inOrder[0]!.sim.always({ reset: true })
     inOrder[2]!.sim.always(null)
     expect((await ask()).status).toBe(200)
-    expect(tried().slice(7)).toEqual([0, 0, 0, 1, 2])
+    expect((await tried()).slice(7)).toEqual([0, 0, 0, 1, 2])
     await expectNothingLeft(app)
   })
 })
 
 test.each([201, 202, 206])('a valid stream with status %p is served', async (status) => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.always({ streamStatus: status })
   const answer = await getAnswer(app, POST, { json: codexBody() })
   expect([answer.status, answer.events.at(-1)?.type]).toEqual([200, 'response.completed'])
-  expect(app.attemptRows()).toHaveLength(1)
+  expect(await app.attemptRows()).toHaveLength(1)
   await expectNothingLeft(app)
 })
 
@@ -421,7 +422,7 @@ describe('unreadable ciphertext, recognized by the message alone', () => {
     ['as a detail', { status: 400, body: { detail: 'Encrypted content could not be decrypted or parsed.' } }],
     ['as an event', { failAfterCreated: { code: null as never, message: verified } }],
   ])('%s: retried without it, and no account is charged', async (_, fault) => {
-    const app = testApp()
+    const app = await testApp()
     const { sim } = app.members[0]!
     sim.next(fault)
     const input = [
@@ -440,8 +441,8 @@ describe('unreadable ciphertext, recognized by the message alone', () => {
   })
 
   test('a request that only quotes the message keeps its reasoning', async () => {
-    const { app, ask, tried } = pool(2, ofRequest(`Invalid value: '${verified}'`, 'invalid_value'))
-    expect([(await ask()).status, tried()]).toEqual([400, [0]])
+    const { app, ask, tried } = await pool(2, ofRequest(`Invalid value: '${verified}'`, 'invalid_value'))
+    expect([(await ask()).status, await tried()]).toEqual([400, [0]])
     await expectNothingLeft(app)
   })
 })

@@ -64,6 +64,7 @@ export const aContext = (with_: Partial<PolicyContext> = {}): PolicyContext => (
   preferEarlierReset: true,
   paidCredits: 'last',
   inFlightPenaltyPercent: 2.5,
+  rates: { short: 1, long: 1 },
   whyNoRoute: () => null,
   ...with_,
 })

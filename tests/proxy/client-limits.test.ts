@@ -6,7 +6,7 @@ import { people } from '../support/people.ts'
 import type { AccountOptions } from '../support/upstream/accounts.ts'
 
 const NATIVE = 'POST /backend-api/codex/responses'
-const START = testApp({ accounts: 0 }).clock.now()
+const START = (await testApp({ accounts: 0 })).clock.now()
 
 const window = (usedPercent: number, windowMinutes: number, afterMs: number) => ({
   usedPercent,
@@ -26,8 +26,8 @@ const POOL = [PLUS, PRO]
 
 /** Every account has reported its usage, as after a poll. */
 const known = async (options: TestOptions): Promise<TestApp> => {
-  const app = testApp(options)
-  const { key } = app.key()
+  const app = await testApp(options)
+  const { key } = await app.key()
   await app.ask('POST /api/fleet/refresh', { headers: { authorization: `Bearer ${key}` } })
   return app
 }
@@ -57,7 +57,7 @@ describe('headers of a request show the pool', () => {
     ['POST /backend-api/codex/responses/compact', { model: 'gpt-5.5', input: [], instructions: 'x' }],
   ])('%s %#: weighted by capacity, with the earliest reset that frees something', async (route, json) => {
     const app = await known({ accounts: POOL })
-    const answer = await getAnswer(app, route, { json, headers: bearer(app.key().key) })
+    const answer = await getAnswer(app, route, { json, headers: bearer((await app.key()).key) })
     expect(answer.status).toBe(200)
     expect(getRateHeaders(answer.headers)).toMatchObject(EXPECTED)
     expect(answer.headers.has('x-codex-plan-type')).toBe(false)
@@ -65,7 +65,7 @@ describe('headers of a request show the pool', () => {
 
   test('only the accounts of the key count', async () => {
     const app = await known({ accounts: POOL })
-    const { key } = app.key({ assignedAccountIds: [app.members[1]!.id] })
+    const { key } = await app.key({ assignedAccountIds: [app.members[1]!.id] })
     const { headers } = await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(key) })
     expect(getRateHeaders(headers)).toMatchObject({
       'x-codex-primary-used-percent': '0',
@@ -110,11 +110,11 @@ describe('headers of a request show the pool', () => {
 describe('an account reserved for its owner', () => {
   test.each(['pool', 'account'] as const)('is used up for all keys but theirs (%s)', async (clientRateLimits) => {
     const app = await known({ accounts: [PRO], settings: { clientRateLimits } })
-    const [ada, bob] = [people(app).add({ username: 'ada' }), people(app).add({ username: 'bob' })]
+    const [ada, bob] = [await people(app).add({ username: 'ada' }), await people(app).add({ username: 'bob' })]
     const { id } = app.members[0]!
     Object.assign(app.bindings.pool.get(id)!, { maxUsedPercentSecondary: 10, exemptOwnerId: ada.row.id })
     const getLimits = async (ownerUserId: string | null) => {
-      const { key } = app.key({ ownerUserId })
+      const { key } = await app.key({ ownerUserId })
       const { rate_limit } = await (await app.ask('GET /wham/usage', { headers: bearer(key) })).json()
       return [rate_limit.allowed, rate_limit.limit_reached]
     }
@@ -143,9 +143,9 @@ const BUSY: AccountOptions = {
 describe('setting clientRateLimits', () => {
   const ask = async (options: TestOptions, input = {}) => {
     const app = await known({ accounts: [BUSY, { ...PRO, plan: 'plus' }], ...options })
-    app.prefer(app.members[0]!.id)
+    await app.prefer(app.members[0]!.id)
     for (const { sim } of app.members) sim.always({ rateLimitsEvent: true })
-    const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })
+    const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer((await app.key(input)).key) })
     const event = answer.events.find(({ type }) => type === 'codex.rate_limits')
     const limits = event?.rate_limits as { primary: { used_percent: number } } | undefined // as: checked by the tests
     expect(answer.text).not.toContain('plan_type')
@@ -205,7 +205,7 @@ describe('consistent figures', () => {
     ['a free account', [{ plan: 'free', usage: { secondary: window(7, 10_080, DAY_MS) } }]],
   ])('%s: headers, every usage document and /v1/usage agree', async (_name, accounts) => {
     const app = await known({ accounts })
-    const headers = bearer(app.key().key)
+    const headers = bearer((await app.key()).key)
     const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers }, 0)
     const documents = []
     for (const path of DOCUMENTS) documents.push(await (await app.ask(`GET ${path}`, { headers })).json())
@@ -232,7 +232,7 @@ describe('consistent figures', () => {
       { limitType: 'requests', limitWindow: 'monthly', maxValue: 10, modelFilter: '' },
       { limitType: 'requests', limitWindow: '7d', maxValue: 2, modelFilter: 'gpt-6-astra' },
     ] as const
-    const headers = bearer(app.key({ limits: [...limits] }).key)
+    const headers = bearer((await app.key({ limits: [...limits] })).key)
     for (let n = 0; n < 3; n++) await getAnswer(app, NATIVE, { json: codexBody(), headers })
     const document = await (await app.ask('GET /wham/usage', { headers })).json()
     expect(document).toMatchObject({

@@ -22,78 +22,78 @@ const NATIVE = 'POST /backend-api/codex/responses'
 const json = codexBody()
 
 const refreshes = ({ upstream }: TestApp) => upstream.requests.filter(({ path }) => path === '/oauth/token')
-const setUp = (options: TestOptions = {}) => {
-  const app = testApp({ accounts: 2, ...options })
-  app.prefer(app.members[0]!.id)
+const setUp = async (options: TestOptions = {}) => {
+  const app = await testApp({ accounts: 2, ...options })
+  await app.prefer(app.members[0]!.id)
   return { app, first: app.members[0]!, second: app.members[1] }
 }
-const servedBy = (app: TestApp) =>
-  app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
+const servedBy = async (app: TestApp) =>
+  (await app.attemptRows()).map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
 
 test('a token rejected upstream is refreshed on the account of its request, whichever request comes next', async () => {
-  const app = testApp({ accounts: 2, settings: { routingStrategy: 'round_robin' } })
+  const app = await testApp({ accounts: 2, settings: { routingStrategy: 'round_robin' } })
   for (const { sim } of app.members) sim.expireAccessToken()
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  const [first, second] = servedBy(app)
+  const [first, second] = await servedBy(app)
   expect(second).toBe(first!)
   await expectNothingLeft(app)
 })
 
 test('a token rejected upstream is refreshed once, and the same account serves', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   first.sim.expireAccessToken()
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 0])
+  expect(await servedBy(app)).toEqual([0, 0])
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(refreshes(app)).toHaveLength(1)
   await expectNothingLeft(app)
 })
 
 test('a token rejected upstream is refreshed when all accounts cool down, and the account used as a last resort serves', async () => {
-  const { app } = setUp()
+  const { app } = await setUp()
   for (const { sim } of app.members) sim.expireAccessToken()
   for (const { id } of app.members)
     for (let errors = 0; errors < 3; errors++)
       app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  const [asked, served] = servedBy(app)
+  const [asked, served] = await servedBy(app)
   expect(served).toBe(asked!)
   await expectNothingLeft(app)
 })
 
 test('an account that cools down after its new token was rejected is left', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   first.sim.expireAccessToken()
-  app.wire.before = (url) => {
+  app.wire.before = async (url) => {
     if (!url.endsWith('/oauth/token')) return
     for (let errors = 0; errors < 2; errors++)
       app.bindings.pool.health(first.id, { kind: 'error', at: app.clock.now(), evidence: '500' })
     for (let asked = 0; asked < 3; asked++) first.sim.next(faults.serverError())
   }
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 0, 1])
+  expect(await servedBy(app)).toEqual([0, 0, 1])
   await expectNothingLeft(app)
 })
 
 test('twenty parallel requests refresh it once', async () => {
-  const { app, first } = setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
+  const { app, first } = await setUp({ accounts: 1, settings: { proxyAccountStreamLimit: 0 } })
   first.sim.expireAccessToken()
   first.sim.next({ on: 'token', delayHeadersMs: 500 })
   const answers = await Promise.all(Array.from({ length: 20 }, () => getAnswer(app, NATIVE, { json })))
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200))
   expect(refreshes(app)).toHaveLength(1)
-  expect(app.rows()).toHaveLength(20)
+  expect(await app.rows()).toHaveLength(20)
   await expectNothingLeft(app)
 })
 
 test('the new token is on disk before the first request with it is sent', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   const before = first.sim.accessToken
   first.sim.expireAccessToken()
   const stored: boolean[] = []
-  app.wire.before = (url, init) => {
+  app.wire.before = async (url, init) => {
     if (!url.endsWith('/codex/responses') || first.sim.accessToken === before) return
-    const row = app.db.select().from(accounts).where(eq(accounts.id, first.id)).get()!
+    const row = (await app.db.select().from(accounts).where(eq(accounts.id, first.id)).get())!
     const tokens = openTokens(app.bindings.sealer, row)
     const { authorization } = init.headers as Record<string, string> // as: this is how the upstream layer calls
     stored.push(authorization === `Bearer ${tokens.accessToken}` && tokens.refreshToken === first.sim.refreshToken)
@@ -104,18 +104,18 @@ test('the new token is on disk before the first request with it is sent', async 
 })
 
 test('a permanently failed refresh moves the request to another account and requires sign-in', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   first.sim.expireAccessToken()
   first.sim.always({ on: 'token', status: 401, body: { error: { code: 'refresh_token_expired', message: 'Gone.' } } })
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 1])
+  expect(await servedBy(app)).toEqual([0, 1])
   const { state } = app.bindings.pool.get(first.id)!
   expect(state).toMatchObject({ status: 'reauth_required', cause: 'refresh_token_expired' })
   expect(state.evidence).toContain('refresh_token_expired')
   expect(state.since).toBeNumber()
   await getAnswer(app, NATIVE, { json })
   expect(refreshes(app)).toHaveLength(1)
-  app.restart()
+  await app.restart()
   expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
     status: 'reauth_required',
     cause: 'refresh_token_expired',
@@ -132,7 +132,7 @@ test.each([
   ['due', ({ clock }: TestApp) => clock.advance('1h')],
   ['refused', async ({ members }: TestApp) => members[0]!.sim.expireAccessToken()],
 ])('a request that waits for a token that was %s ends at shutdown, and the token is kept', async (_, spoil) => {
-  const app = testApp({ accounts: [{ accessTokenTtlMs: 3_600_000 }] })
+  const app = await testApp({ accounts: [{ accessTokenTtlMs: 3_600_000 }] })
   const { id, sim } = app.members[0]!
   await spoil(app)
   sim.next({ on: 'token', delayHeadersMs: 3000 })
@@ -149,24 +149,24 @@ test.each([
 })
 
 test('a temporarily failed refresh moves the request and does not affect the account', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   first.sim.expireAccessToken()
   first.sim.next({ ...faults.serverError(), on: 'token' })
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 1])
+  expect(await servedBy(app)).toEqual([0, 1])
   expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
   await app.clock.advance('6s')
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app).slice(2)).toEqual([0, 0])
+  expect((await servedBy(app)).slice(2)).toEqual([0, 0])
   await expectNothingLeft(app)
 })
 
 test('an account whose rejected token cannot be refreshed for now soon becomes the last choice, and says why', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
   for (let turn = 0; turn < 3; turn++) expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 1, 0, 1, 1])
+  expect(await servedBy(app)).toEqual([0, 1, 0, 1, 1])
   expect(refreshes(app)).toHaveLength(1)
   const { state, health } = app.bindings.pool.get(first.id)!
   expect(state.status).toBe('active')
@@ -177,7 +177,7 @@ test('an account whose rejected token cannot be refreshed for now soon becomes t
 })
 
 test('when no account can serve, the client learns that the refresh fails, and when it is retried', async () => {
-  const { app, first } = setUp({ accounts: 1 })
+  const { app, first } = await setUp({ accounts: 1 })
   first.sim.expireAccessToken()
   first.sim.always({ ...faults.serverError(), on: 'token' })
   const answer = await getAnswer(app, NATIVE, { json })
@@ -188,7 +188,7 @@ test('when no account can serve, the client learns that the refresh fails, and w
 })
 
 test('a backoff for a failed refresh ends with a successful one', async () => {
-  const { app, first } = setUp({ accounts: 1 })
+  const { app, first } = await setUp({ accounts: 1 })
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
   for (let turn = 0; turn < 3; turn++) {
@@ -208,7 +208,7 @@ test('a backoff for a failed refresh ends with a successful one', async () => {
 })
 
 test('a backoff for a failed refresh ends with imported tokens', async () => {
-  const { app, first } = setUp({ accounts: 1 })
+  const { app, first } = await setUp({ accounts: 1 })
   first.sim.always({ ...faults.serverError(), on: 'token' })
   first.sim.expireAccessToken()
   await Promise.all(Array.from({ length: 8 }, () => getAnswer(app, NATIVE, { json })))
@@ -218,24 +218,24 @@ test('a backoff for a failed refresh ends with imported tokens', async () => {
   const { sealer, random, clock } = app.bindings
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
   const imported = parseAuthJson(first.sim.authJson(), 'auth.json')
-  commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
+  await commit(app.db, (tx) => importAccount(tx, imported, { sealer, random, actor }))
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(refreshes(app)).toHaveLength(1)
   await expectNothingLeft(app)
 })
 
 test('while a refreshed token waits to be stored, no other account risks its own', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   for (const { sim } of app.members) sim.expireAccessToken()
   const full =
     "CREATE TRIGGER IF NOT EXISTS full BEFORE INSERT ON account_events BEGIN SELECT RAISE(ABORT, 'disk full'); END"
-  app.wire.before = (url) => {
+  app.wire.before = async (url) => {
     if (url.endsWith('/oauth/token')) app.sqlite.run(full)
   }
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(502)
   expect(refreshes(app).map(({ account }) => account)).toEqual([first.sim.chatgptAccountId])
   app.sqlite.run('DROP TRIGGER full')
-  app.wire.before = () => {}
+  app.wire.before = async () => {}
   await app.clock.advance('30s')
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(app.bindings.pool.get(first.id)!.state.status).toBe('active')
@@ -243,7 +243,7 @@ test('while a refreshed token waits to be stored, no other account risks its own
 })
 
 test('a token eight days old is refreshed before it is used', async () => {
-  const { app } = setUp()
+  const { app } = await setUp()
   await app.clock.advance('8d')
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
   expect(app.upstream.requests.map(({ path, status }) => [path, status])).toEqual([
@@ -254,20 +254,20 @@ test('a token eight days old is refreshed before it is used', async () => {
 })
 
 test('an old token that cannot be refreshed for now is used unchanged', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   await app.clock.advance('8d')
   first.sim.always({ ...faults.serverError(), on: 'token' })
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0])
+  expect(await servedBy(app)).toEqual([0])
   await expectNothingLeft(app)
 })
 
 test('an old token that can never be refreshed moves the request to another account', async () => {
-  const { app, first } = setUp()
+  const { app, first } = await setUp()
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
   expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
-  expect(servedBy(app)).toEqual([0, 1])
+  expect(await servedBy(app)).toEqual([0, 1])
   expect(app.bindings.pool.get(first.id)!.state).toMatchObject({
     status: 'reauth_required',
     cause: 'refresh_token_reused',
@@ -276,7 +276,7 @@ test('an old token that can never be refreshed moves the request to another acco
 })
 
 test('with no other account the client learns that it needs sign-in, and gets no 401', async () => {
-  const { app, first } = setUp({ accounts: 1 })
+  const { app, first } = await setUp({ accounts: 1 })
   first.sim.revoke('refresh_token_expired')
   const answer = await getAnswer(app, NATIVE, { json })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
@@ -284,11 +284,11 @@ test('with no other account the client learns that it needs sign-in, and gets no
 })
 
 test('an old token that can never be refreshed needs sign-in when no other account is left', async () => {
-  const { app, first } = setUp({ accounts: 1 })
+  const { app, first } = await setUp({ accounts: 1 })
   await app.clock.advance('8d')
   first.sim.revoke('refresh_token_reused')
   const answer = await getAnswer(app, NATIVE, { json })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'no_accounts'])
-  expect(app.attemptRows()).toHaveLength(1)
+  expect(await app.attemptRows()).toHaveLength(1)
   await expectNothingLeft(app)
 })

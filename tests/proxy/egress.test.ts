@@ -17,7 +17,7 @@ const make = async (app: TestApp, what: string, json: object): Promise<string> =
 
 /** `pools` pools with an endpoint each; the wire says over which proxy each call left. */
 const world = async ({ pools = 1, ...options }: TestOptions & { pools?: number } = {}) => {
-  const app = testApp(options)
+  const app = await testApp(options)
   const made = []
   for (let n = 0; n < pools; n++) {
     const endpointId = await make(app, 'endpoints', { name: `e${n}`, scheme: 'http', host: `p${n}.test`, port: 8080 })
@@ -27,7 +27,7 @@ const world = async ({ pools = 1, ...options }: TestOptions & { pools?: number }
   const bind = (place: number, poolId: string | null) =>
     app.ask(`PUT ${PATH}/accounts/${app.members[place]?.id}/binding`, { json: { poolId } })
   const ways: string[] = []
-  app.wire.before = (_, init) => {
+  app.wire.before = async (_, init) => {
     const { proxy } = init as { proxy?: false | { url: string } } // as: the options of Bun's fetch
     ways.push(proxy ? new URL(proxy.url).port : 'direct')
   }
@@ -44,7 +44,7 @@ test('routing off: an account without a pool connects as the environment says, o
   await bind(0, pools[0]?.poolId ?? null)
   await getEvents(await turn())
   expect(ways[1]).toMatch(/^\d+$/)
-  expect(app.rows().map(({ status, egressReason }) => [status, egressReason])).toEqual([
+  expect((await app.rows()).map(({ status, egressReason }) => [status, egressReason])).toEqual([
     ['ok', null],
     ['ok', null],
   ])
@@ -52,7 +52,7 @@ test('routing off: an account without a pool connects as the environment says, o
 
 test('routing on: assigned pool, else default pool', async () => {
   const { app, pools, bind, ways, turn } = await world({ accounts: 1, pools: 2 })
-  app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
+  await app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
   await getEvents(await turn())
   await bind(0, pools[1]?.poolId ?? null)
   await getEvents(await turn())
@@ -76,7 +76,7 @@ describe('fail closed', () => {
       'pool_unavailable',
       async ({ app }: World) => {
         app.sqlite.run(`UPDATE accounts SET egress_pool_id = 'pool_gone'`)
-        app.restart()
+        await app.restart()
       },
     ],
     [
@@ -91,7 +91,7 @@ describe('fail closed', () => {
       async ({ app, pools }: World) => {
         const member = `${PATH}/pools/${pools[0]?.poolId}/members/${pools[0]?.endpointId}`
         await app.ask(`PATCH ${member}`, { json: { isActive: false } })
-        app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
+        await app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
       },
     ],
     [
@@ -101,7 +101,7 @@ describe('fail closed', () => {
         app.sqlite.run(
           `UPDATE egress_endpoints SET password_sealed = 'v1.00000000.AAAAAAAAAAAAAAAA.AAAAAAAAAAAAAAAAAAAAAAAA'`,
         )
-        app.restart()
+        await app.restart()
       },
     ],
   ] as const)(
@@ -116,7 +116,7 @@ describe('fail closed', () => {
       expect(error.message).toContain(reason)
       expect(response.headers.get('x-should-retry')).toBe('false')
       expect(ways).toEqual([])
-      expect(app.rows()[0]).toMatchObject({ status: 'error', egressReason: reason, accountId: null })
+      expect((await app.rows())[0]).toMatchObject({ status: 'error', egressReason: reason, accountId: null })
       const explained = (await (await app.ask('GET /api/explain?model=gpt-5.5')).json()) as {
         candidates: { skipped: string; egressReason: string | null }[]
       }
@@ -131,14 +131,14 @@ describe('fail closed', () => {
     await bind(0, pools[0]?.poolId ?? null)
     await app.ask(`PATCH ${PATH}/pools/${pools[0]?.poolId}`, { json: { isActive: false } })
     await getEvents(await turn())
-    expect([ways, app.rows()[0]?.accountId]).toEqual([['direct'], app.members[1]?.id ?? ''])
+    expect([ways, (await app.rows())[0]?.accountId]).toEqual([['direct'], app.members[1]?.id ?? ''])
   })
 
   test('a conversation whose account has none fails with the reason, and uses no other account', async () => {
     const { app, bind, pools, turn, getWhy } = await world({ accounts: 2, pools: 1 })
     const anchored = { prompt_cache_key: 'talk', input: [{ type: 'compaction', encrypted_content: 'x' }] }
     await getEvents(await turn({ prompt_cache_key: 'talk' }))
-    const owner = app.rows()[0]?.accountId
+    const owner = (await app.rows())[0]?.accountId
     await bind(owner === app.members[0]?.id ? 0 : 1, pools[0]?.poolId ?? null)
     await app.ask(`PATCH ${PATH}/pools/${pools[0]?.poolId}`, { json: { isActive: false } })
     const error = await getWhy(await turn(anchored))
@@ -146,7 +146,7 @@ describe('fail closed', () => {
       'continuity_owner_unavailable',
       expect.stringContaining('pool_unavailable'),
     ])
-    expect(app.rows()[1]).toMatchObject({ egressReason: 'pool_unavailable' })
+    expect((await app.rows())[1]).toMatchObject({ egressReason: 'pool_unavailable' })
   })
 })
 
@@ -158,9 +158,9 @@ describe('a route that is down', () => {
     const made = await world({ accounts, pools: 1 })
     const { app, bind, pools } = made
     await bind(0, pools[0]?.poolId ?? null)
-    app.prefer(app.members[0]?.id ?? '')
+    await app.prefer(app.members[0]?.id ?? '')
     const state = { isDown: true }
-    app.wire.before = (_, init) => {
+    app.wire.before = async (_, init) => {
       const { proxy } = init as { proxy?: false | { url: string } } // as: the options of Bun's fetch
       if (!proxy) return void made.ways.push('direct')
       made.ways.push('proxy')
@@ -187,7 +187,7 @@ describe('a route that is down', () => {
     await app.clock.advance('31s')
     await getEvents(await turn())
     expect(ways).toEqual(['proxy'])
-    expect(app.rows().every(({ status, egressReason }) => status === 'ok' && egressReason === null)).toBe(true)
+    expect((await app.rows()).every(({ status, egressReason }) => status === 'ok' && egressReason === null)).toBe(true)
   })
 
   test('is named in the error with a retry time, when there is no other account', async () => {
@@ -202,7 +202,7 @@ describe('a route that is down', () => {
       expect.stringContaining('endpoints_unreachable'),
     ])
     expect(Number(second.headers.get('retry-after'))).toBe(30)
-    expect(app.rows().map(({ egressReason }) => egressReason)).toEqual([
+    expect((await app.rows()).map(({ egressReason }) => egressReason)).toEqual([
       'endpoints_unreachable',
       'endpoints_unreachable',
     ])
@@ -239,15 +239,15 @@ describe('a route that is down', () => {
 })
 
 describe('a new account', () => {
-  const added = (app: TestApp) => {
-    const { id } = app.addAccount()
+  const added = async (app: TestApp) => {
+    const { id } = await app.addAccount()
     return app.bindings.pool.get(id)?.state
   }
 
   test('starts paused with the reason while a proxy is required and it has no pool, and resumes with its first pool', async () => {
     const { app, pools } = await world({ accounts: 0 })
-    app.change({ egressRouting: true })
-    const state = added(app)
+    await app.change({ egressRouting: true })
+    const state = await added(app)
     expect([state?.status, state?.evidence]).toEqual(['paused', expect.stringContaining('default_pool_unconfigured')])
     const id = app.bindings.pool.all()[0]?.id
     await app.ask(`PUT ${PATH}/accounts/${id}/binding`, { json: { poolId: pools[0]?.poolId } })
@@ -258,29 +258,29 @@ describe('a new account', () => {
     const { app, pools } = await world({ accounts: 1 })
     await app.ask(`POST /api/accounts/${app.members[0]?.id}/pause`)
     await app.ask('PATCH /api/settings', { json: { egressRouting: true } })
-    expect(added(app)?.status).toBe('paused')
+    expect((await added(app))?.status).toBe('paused')
     await app.ask('PATCH /api/settings', { json: { egressDefaultPoolId: pools[0]?.poolId } })
     expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['paused', 'active'])
   })
 
   test('resumes when the endpoint of its pool is turned on', async () => {
     const { app, pools } = await world({ accounts: 0 })
-    app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
+    await app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
     const all = (await (await app.ask(`GET ${PATH}`)).json()) as { pools: { id: string; endpointIds: string[] }[] }
     const endpointId = all.pools.find(({ id }) => id === pools[0]?.poolId)?.endpointIds[0]
     await app.ask(`PATCH ${PATH}/endpoints/${endpointId}`, { json: { isActive: false } })
-    expect(added(app)?.status).toBe('paused')
+    expect((await added(app))?.status).toBe('paused')
     await app.ask(`PATCH ${PATH}/endpoints/${endpointId}`, { json: { isActive: true } })
     expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active'])
   })
 
   test('starts active with a default pool, and while routing is off', async () => {
     const { app, pools } = await world({ accounts: 0 })
-    expect(added(app)?.status).toBe('active')
-    app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
-    expect(added(app)?.status).toBe('active')
-    commit(app.db, (tx) => tx.run(sql`DELETE FROM egress_members`))
-    const state = added(app)
+    expect((await added(app))?.status).toBe('active')
+    await app.change({ egressRouting: true, egressDefaultPoolId: pools[0]?.poolId ?? null })
+    expect((await added(app))?.status).toBe('active')
+    await commit(app.db, (tx) => tx.run(sql`DELETE FROM egress_members`))
+    const state = await added(app)
     expect([state?.status, state?.evidence]).toEqual([
       'paused',
       expect.stringContaining('pool_has_no_active_endpoints'),

@@ -264,18 +264,19 @@ const CASES: Record<string, Case> = {
   },
 }
 
-const struck = (accounts: number, { fault, once }: Pick<Case, 'fault' | 'once'>) => {
-  const app = testApp({ accounts })
+const struck = async (accounts: number, { fault, once }: Pick<Case, 'fault' | 'once'>) => {
+  const app = await testApp({ accounts })
   const first = app.members[0]!
-  app.prefer(first.id)
+  await app.prefer(first.id)
   if (once) first.sim.next(fault)
   else first.sim.always(fault)
-  const asked = () => app.attemptRows().map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
+  const asked = async () =>
+    (await app.attemptRows()).map(({ accountId }) => app.members.findIndex(({ id }) => id === accountId))
   return { app, first, asked }
 }
 
 const expectCharged = (
-  { app, first }: ReturnType<typeof struck>,
+  { app, first }: Awaited<ReturnType<typeof struck>>,
   { state = 'active', errors = 0 }: Pick<Case, 'state' | 'errors'>,
 ) => {
   const live = app.bindings.pool.get(first.id)!
@@ -288,25 +289,25 @@ const expectCharged = (
 const times = (account: number, n: number) => Array<number>(n).fill(account)
 
 test('an upstream that quotes the client’s words does not affect the account', async () => {
-  const app = testApp({ accounts: 3 })
+  const app = await testApp({ accounts: 3 })
   const message = "Invalid value: 'account has been deactivated'."
   const body = { error: { code: 'invalid_value', message, type: 'invalid_request_error' } }
   for (const { sim } of app.members) sim.always({ status: 400, body })
   const answer = await getAnswer(app, POST, { json: codexBody() })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_value'])
-  expect(app.attemptRows()).toHaveLength(1)
+  expect(await app.attemptRows()).toHaveLength(1)
   expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active', 'active'])
 })
 
 describe('before the commit point, no other account', () => {
   for (const [name, one] of Object.entries(CASES))
     test(name, async () => {
-      const setting = struck(1, one)
+      const setting = await struck(1, one)
       const { app, asked } = setting
       const answer = await getAnswer(app, POST, { json: codexBody() }, one.stepMs)
-      expect(asked()).toEqual(times(0, one.asked))
-      expect(app.rows()).toHaveLength(1)
-      const row = app.rows()[0]!
+      expect(await asked()).toEqual(times(0, one.asked))
+      expect(await app.rows()).toHaveLength(1)
+      const row = (await app.rows())[0]!
       if (one.alone === 'served') {
         expect(answer.status).toBe(200)
         expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
@@ -329,10 +330,10 @@ describe('before the commit point, no other account', () => {
 describe('before the commit point, with another account', () => {
   for (const [name, one] of Object.entries(CASES))
     test(name, async () => {
-      const setting = struck(2, one)
+      const setting = await struck(2, one)
       const { app, asked } = setting
       const answer = await getAnswer(app, POST, { json: codexBody() }, one.stepMs)
-      expect(asked()).toEqual([...times(0, one.asked), ...times(1, one.goesElsewhere ? 1 : 0)])
+      expect(await asked()).toEqual([...times(0, one.asked), ...times(1, one.goesElsewhere ? 1 : 0)])
       const isServed = one.goesElsewhere || one.alone === 'served'
       expect(answer.status).toBe(isServed ? 200 : Number(one.alone[0]))
       if (isServed) {
@@ -341,7 +342,7 @@ describe('before the commit point, with another account', () => {
           name === 'response.incomplete' ? 'response.incomplete' : 'response.completed',
         ])
       }
-      expect(app.rows()).toHaveLength(1)
+      expect(await app.rows()).toHaveLength(1)
       expectCharged(setting, { ...one, errors: one.errorsBesideOthers ?? one.errors ?? 0 })
       await expectNothingLeft(app)
     })
@@ -371,7 +372,7 @@ describe('after the commit point', () => {
   for (const [name, one] of Object.entries(cases))
     for (const route of [POST, 'POST /v1/responses'])
       test(`${name}, ${route}`, async () => {
-        const { app, first, asked } = struck(2, one)
+        const { app, first, asked } = await struck(2, one)
         const answer = await getAnswer(app, route, { json: codexBody() })
         expect(answer.status).toBe(200)
         const terminals = answer.events.filter(({ type }) => isTerminal(type))
@@ -383,103 +384,101 @@ describe('after the commit point', () => {
         expect(id).toBe((answer.events[0]!.response as { id: string }).id)
         const numbers = answer.events.map(({ sequence_number }) => sequence_number)
         expect(numbers).toEqual(numbers.map((_, index) => index))
-        expect(asked()).toEqual([0])
-        expect(app.rows()).toHaveLength(1)
-        expect(app.rows()[0]).toMatchObject({
+        expect(await asked()).toEqual([0])
+        expect(await app.rows()).toHaveLength(1)
+        expect((await app.rows())[0]).toMatchObject({
           status: 'error',
           httpStatus: 200,
           phase: 'stream',
           errorCode: one.code,
           attempts: 1,
         })
-        expect(app.rows()[0]!.inputTokens).toBeGreaterThan(0)
+        expect((await app.rows())[0]!.inputTokens).toBeGreaterThan(0)
         expectCharged({ app, first, asked }, one)
         await expectNothingLeft(app)
       })
 
   test('garbage between events is skipped and the response completes', async () => {
-    const { app } = struck(2, { fault: { malformedChunk: { afterEvents: AFTER_COMMIT } } })
+    const { app } = await struck(2, { fault: { malformedChunk: { afterEvents: AFTER_COMMIT } } })
     const response = await app.ask(POST, { json: codexBody() })
     expect(await response.text()).toContain('"type":"response.completed"')
-    expect(app.rows()[0]).toMatchObject({ status: 'ok' })
+    expect((await app.rows())[0]).toMatchObject({ status: 'ok' })
     await expectNothingLeft(app)
   })
 })
 
 test('another account is used rather than waiting for one that cools down', async () => {
-  const { app, asked } = struck(2, { fault: faults.serverError() })
+  const { app, asked } = await struck(2, { fault: faults.serverError() })
   for (const { id } of app.members)
     for (let errors = 0; errors < 2; errors++)
       app.bindings.pool.health(id, { kind: 'error', at: app.clock.now(), evidence: '500' })
   const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(answer.status).toBe(200)
-  expect(asked()).toEqual([0, 1])
+  expect(await asked()).toEqual([0, 1])
   await expectNothingLeft(app)
 })
 
 test('a refused connection is retried, then another account is used, and it counts as one error of the first', async () => {
-  const { app, first, asked } = struck(2, { fault: {} })
-  app.wire.before = (_url, init) => {
+  const { app, first, asked } = await struck(2, { fault: {} })
+  app.wire.before = async (_url, init) => {
     const { authorization } = init.headers as Record<string, string> // as: this is how the upstream layer calls
     if (authorization === `Bearer ${first.sim.accessToken}`)
       throw Object.assign(new TypeError('Unable to connect.'), { code: 'ConnectionRefused' })
   }
   const answer = await getAnswer(app, POST, { json: codexBody() })
   expect(answer.status).toBe(200)
-  expect(asked()).toEqual([0, 0, 0, 1])
+  expect(await asked()).toEqual([0, 0, 0, 1])
   const { state, health } = app.bindings.pool.get(first.id)!
   expect([state.status, health.errors]).toEqual(['active', 1])
   await expectNothingLeft(app)
 })
 
 test('a second attempt on the same account is not logged as its conversation’s account', async () => {
-  const { app, first } = struck(2, { fault: faults.serverError() })
+  const { app, first } = await struck(2, { fault: faults.serverError() })
   await getAnswer(app, POST, { json: codexBody() })
-  const others = app
-    .attemptRows()
-    .map(({ considered }) =>
-      (considered as Considered[]).filter(({ id }) => id !== first.id).map(({ skipped }) => skipped),
-    )
+  const others = (await app.attemptRows()).map(({ considered }) =>
+    (considered as Considered[]).filter(({ id }) => id !== first.id).map(({ skipped }) => skipped),
+  )
   expect(others).toEqual([['policy_class'], ['other_retried'], ['other_retried'], [null]])
 })
 
 describe('an unknown rejection', () => {
-  const setUp = () => {
-    const app = testApp({ accounts: 2, settings: { routingStrategy: 'sequential_drain' } })
+  const setUp = async () => {
+    const app = await testApp({ accounts: 2, settings: { routingStrategy: 'sequential_drain' } })
     const [first, second] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const turn = (session: string) => getAnswer(app, POST, { json: codexBody(session) })
     return { app, first: first!, second: second!, turn }
   }
 
   test('is charged to the only account that gives it, which is skipped until its next try', async () => {
-    const { app, first, second, turn } = setUp()
+    const { app, first, second, turn } = await setUp()
     first.sim.always(faults.forbidden())
     for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
     const { health } = app.bindings.pool.get(first.id)!
     expect(health.errors).toBe(1)
     expect(health.lastError?.evidence).toStartWith('403: ')
-    expect(app.attemptRows().filter(({ accountId }) => accountId === first.id)).toHaveLength(1)
+    expect((await app.attemptRows()).filter(({ accountId }) => accountId === first.id)).toHaveLength(1)
     expect(app.bindings.pool.get(second.id)?.health.errors).toBe(0)
     await expectNothingLeft(app)
   })
 
   test('is charged to no account if it names the model: the account serves others', async () => {
-    const { app, first, second, turn } = setUp()
+    const { app, first, second, turn } = await setUp()
     const error = { code: 'permission_denied', message: 'No access to this model.', param: 'model' }
     first.sim.always({ status: 403, body: { error } })
     for (const session of ['a', 'b', 'c', 'd']) expect((await turn(session)).status).toBe(200)
-    expect(app.rows().map(({ accountId }) => accountId)).toEqual(Array(4).fill(second.id))
+    expect((await app.rows()).map(({ accountId }) => accountId)).toEqual(Array(4).fill(second.id))
     expect(app.bindings.pool.get(first.id)?.health).toMatchObject({ errors: 0, backoffUntil: null })
     await expectNothingLeft(app)
   })
 
   test('of all healthy accounts does not end the request before one in cooldown was tried', async () => {
-    const { app, first, second, turn } = setUp()
+    const { app, first, second, turn } = await setUp()
     first.sim.always(faults.forbidden())
     const error = { kind: 'error', at: app.clock.now(), evidence: '500' } as const
     for (let n = 0; n < 3; n++) app.bindings.pool.health(second.id, error)
     expect((await turn('a')).status).toBe(200)
-    expect(app.attemptRows().map(({ accountId }) => accountId)).toEqual([first.id, second.id])
+    expect((await app.attemptRows()).map(({ accountId }) => accountId)).toEqual([first.id, second.id])
     await expectNothingLeft(app)
   })
 
@@ -490,7 +489,7 @@ describe('an unknown rejection', () => {
   ])(
     'with %s is charged to no account if all give it, and returned if nothing else comes',
     async (_, fault, status, message) => {
-      const { app, first, second, turn } = setUp()
+      const { app, first, second, turn } = await setUp()
       for (const { sim } of [first, second]) sim.always(fault)
       for (const session of ['a', 'b', 'c']) expect((await turn(session)).status).toBe(status)
       for (const { id } of [first, second]) expect(app.bindings.pool.get(id)?.health.errors).toBe(0)
@@ -503,8 +502,8 @@ describe('an unknown rejection', () => {
 describe('accounts that are used up', () => {
   const HOUR_MS = 3_600_000
   /** In the order of use, each used up for so many hours. */
-  const usedUp = (accounts: number, ...hours: number[]) => {
-    const app = testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
+  const usedUp = async (accounts: number, ...hours: number[]) => {
+    const app = await testApp({ accounts, settings: { routingStrategy: 'sequential_drain' } })
     const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     for (const [n, long] of hours.entries())
       inOrder[n]!.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + long * HOUR_MS }))
@@ -513,7 +512,7 @@ describe('accounts that are used up', () => {
   const getError = ({ text }: { text: string }) => JSON.parse(text).error
 
   test('that are all there are: the request that finds out reports when the first is back', async () => {
-    const { app } = usedUp(3, 27, 1, 8)
+    const { app } = await usedUp(3, 27, 1, 8)
     for (let turn = 0; turn < 2; turn++) {
       const answer = await getAnswer(app, POST, { json: codexBody() })
       expect(getError(answer)).toMatchObject({ type: 'usage_limit_reached', resets_at: app.clock.now() / 1000 + 3600 })
@@ -524,29 +523,29 @@ describe('accounts that are used up', () => {
   })
 
   test.each([2, 3])('beside one of %d that turns out to be deleted: they count, and it does not', async (accounts) => {
-    const { app, inOrder } = usedUp(accounts, ...[27, 8].slice(3 - accounts))
+    const { app, inOrder } = await usedUp(accounts, ...[27, 8].slice(3 - accounts))
     inOrder.at(-1)!.sim.always(faults.deactivatedWorkspace())
     const answer = await getAnswer(app, POST, { json: codexBody() })
     expect(getError(answer)).toMatchObject({
       type: 'usage_limit_reached',
       resets_at: app.clock.now() / 1000 + 8 * 3600,
     })
-    expect(app.attemptRows()).toHaveLength(accounts)
+    expect(await app.attemptRows()).toHaveLength(accounts)
     await expectNothingLeft(app)
   })
 
   test('ten of eleven: the client may retry immediately, and gets the eleventh', async () => {
-    const { app, inOrder } = usedUp(11, ...Array<number>(10).fill(1))
+    const { app, inOrder } = await usedUp(11, ...Array<number>(10).fill(1))
     const answer = await getAnswer(app, POST, { json: codexBody() })
     expect([answer.status, getError(answer).code, answer.headers.get('retry-after')]).toEqual([503, 'no_accounts', '1'])
     expect(answer.headers.get('x-should-retry')).toBeNull()
     expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
-    expect(app.rows().at(-1)!.accountId).toBe(inOrder[10]!.id)
+    expect((await app.rows()).at(-1)!.accountId).toBe(inOrder[10]!.id)
     await expectNothingLeft(app)
   })
 
   test('and available again before a timer ran: the client gets the current failure', async () => {
-    const { app, inOrder } = usedUp(1, 1)
+    const { app, inOrder } = await usedUp(1, 1)
     await getAnswer(app, POST, { json: codexBody() })
     await app.clock.advance('1h')
     inOrder[0]!.sim.always(faults.serverError())
@@ -556,7 +555,7 @@ describe('accounts that are used up', () => {
   })
 
   test.each([0, 1])('beside one that only failed, as number %d: the client gets that failure', async (stumbles) => {
-    const { app, inOrder } = usedUp(2, 100, 100)
+    const { app, inOrder } = await usedUp(2, 100, 100)
     inOrder[stumbles]!.sim.always(faults.serverError())
     const answer = await getAnswer(app, POST, { json: codexBody() })
     expect([answer.status, getError(answer).code]).toEqual([500, 'server_error'])
@@ -565,19 +564,19 @@ describe('accounts that are used up', () => {
 })
 
 test('ten of eleven that state a long wait: the client may retry immediately, and gets the eleventh', async () => {
-  const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
+  const app = await testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const { sim } of inOrder.slice(0, 10)) sim.always(faults.rateLimited(300))
   const answer = await getAnswer(app, POST, { json: codexBody() })
   const { code } = JSON.parse(answer.text).error
   expect([answer.status, code, answer.headers.get('retry-after')]).toEqual([429, 'rate_limit_exceeded', '1'])
   expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
-  expect(app.rows().at(-1)!.accountId).toBe(inOrder[10]!.id)
+  expect((await app.rows()).at(-1)!.accountId).toBe(inOrder[10]!.id)
   await expectNothingLeft(app)
 })
 
 test('nine used-up accounts after one without the model: an eleventh can serve, so the model exists', async () => {
-  const app = testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
+  const app = await testApp({ accounts: 11, settings: { routingStrategy: 'sequential_drain' } })
   const [without, ...others] = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   without!.sim.always(faults.modelNotFound('gpt-5.5'))
   for (const { sim } of others.slice(0, 9)) sim.always(faults.usageLimit())
@@ -591,7 +590,7 @@ test.each(['is used up', 'has no slot left'])(
   'the tenth of eleven %s before it is tried again: the client gets that failure, and nothing about all accounts',
   async (how) => {
     const settings = { routingStrategy: 'sequential_drain', proxyAccountStreamLimit: 1 } as const
-    const app = testApp({ accounts: 11, settings })
+    const app = await testApp({ accounts: 11, settings })
     const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
     const tenth = inOrder[9]!
     for (const { sim } of inOrder.slice(0, 9)) sim.always(faults.forbidden())
@@ -626,7 +625,7 @@ test.each([
   [[280, 300], '280'],
   [[280, 20, 300], '20'],
 ])('accounts that state a wait of %p s: the client waits for the first that is back', async (waits, retryAfter) => {
-  const app = testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
+  const app = await testApp({ accounts: waits.length, settings: { routingStrategy: 'sequential_drain' } })
   const inOrder = app.members.toSorted((a, b) => (a.id < b.id ? -1 : 1))
   for (const [n, seconds] of waits.entries()) inOrder[n]!.sim.always(faults.rateLimited(seconds))
   const answer = await getAnswer(app, POST, { json: codexBody() })
@@ -636,18 +635,18 @@ test.each([
 })
 
 test('an earlier wait of an account does not count beside its current one', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { sim } = app.members[0]!
   sim.next({ status: 503, headers: { 'retry-after': '100' }, body: {} })
   sim.always(faults.rateLimited(280))
   const answer = await getAnswer(app, POST, { json: codexBody() })
-  expect(app.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([503, 429])
+  expect((await app.attemptRows()).map(({ upstreamStatus }) => upstreamStatus)).toEqual([503, 429])
   expect([answer.status, answer.headers.get('retry-after')]).toEqual([429, '280'])
   await expectNothingLeft(app)
 })
 
 test('an internal error in the headers of a stream ends its request', async () => {
-  const app = testApp()
+  const app = await testApp()
   const turns = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' } as const
   const faulty = new Hono<AppEnv>().post('*', async (c) => {
     c.set('client', { key: null, hasUnrecognizedKey: false, ip: null })
@@ -665,6 +664,6 @@ test('an internal error in the headers of a stream ends its request', async () =
   const sent = { method: 'POST', body: JSON.stringify(codexBody()) }
   const answer = await faulty.request('/v1/responses', sent, { ...app.bindings, peer: null })
   expect(answer.status).toBe(500)
-  expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 500, errorCode: 'internal_error' }])
+  expect(await app.rows()).toMatchObject([{ status: 'error', httpStatus: 500, errorCode: 'internal_error' }])
   await expectNothingLeft(app)
 })

@@ -26,21 +26,22 @@ const ROUTES = [
   ['POST /v1/chat/completions', chatBody],
 ] as const
 
-const sent = ({ upstream }: TestApp) => upstream.requests.map(({ bodyText }) => JSON.parse(bodyText))
+const sent = ({ upstream }: TestApp) =>
+  upstream.requests.flatMap(({ bodyText }) => (bodyText === '' ? [] : JSON.parse(bodyText)))
 const form = (fields: [string, string][]) => ({
   body: new URLSearchParams(fields).toString(),
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
 })
 const getError = ({ text }: { text: string }) => JSON.parse(text).error
-const open = (prohibitFastMode: FastModeRule, key?: Partial<NewKey>) => {
-  const app = testApp({ settings: { prohibitFastMode } })
-  const headers: Record<string, string> = key ? { authorization: `Bearer ${app.key(key).key}` } : {}
+const open = async (prohibitFastMode: FastModeRule, key?: Partial<NewKey>) => {
+  const app = await testApp({ settings: { prohibitFastMode } })
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${(await app.key(key)).key}` } : {}
   return { app, send: (route: string, json: unknown) => getAnswer(app, route, { json, headers }) }
 }
 
 describe.each(ROUTES)('%s', (route, getBody) => {
   test.each(['priority', 'fast', 'ultrafast', ' Priority '])('strip: the tier %p is not sent', async (tier) => {
-    const { app, send } = open('strip')
+    const { app, send } = await open('strip')
     const answer = await send(route, getBody('hello', { service_tier: tier }))
     expect(answer.status).toBe(200)
     expect(sent(app)).toHaveLength(1)
@@ -51,24 +52,24 @@ describe.each(ROUTES)('%s', (route, getBody) => {
   })
 
   test.each(['strip', 'refuse'] as const)('%s: other tiers are sent unchanged', async (rule) => {
-    const { app, send } = open(rule)
+    const { app, send } = await open(rule)
     for (const more of [{ service_tier: 'flex' }, {}])
       expect((await send(route, getBody('hello', more))).status).toBe(200)
     expect(sent(app).map(({ service_tier }) => service_tier)).toEqual(['flex', undefined])
   })
 
   test('refuse: the request is rejected and logged, and nothing is sent', async () => {
-    const { app, send } = open('refuse')
+    const { app, send } = await open('refuse')
     const answer = await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(answer.status).toBe(400)
     expect(getError(answer)).toMatchObject({ code: 'fast_mode_prohibited', param: 'service_tier' })
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 400, errorCode: 'fast_mode_prohibited' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', httpStatus: 400, errorCode: 'fast_mode_prohibited' }])
     await expectNothingLeft(app)
   })
 
   test('off: the tier is sent', async () => {
-    const { app, send } = open('off')
+    const { app, send } = await open('off')
     await send(route, getBody('hello', { service_tier: 'priority' }))
     expect(sent(app)[0].service_tier).toBe('priority')
   })
@@ -84,7 +85,7 @@ describe('the rule of a key', () => {
     ['strip over refuse', 'refuse', 'strip', 'stripped'],
   ] as const)('%s', async (_, setting, prohibitFastMode, outcome) => {
     for (const [route, getBody] of ROUTES.slice(0, 3)) {
-      const { app, send } = open(setting, { prohibitFastMode })
+      const { app, send } = await open(setting, { prohibitFastMode })
       const { status } = await send(route, getBody('hello', { service_tier: 'priority' }))
       const [body] = sent(app)
       const seen = body === undefined ? 'rejected' : body.service_tier === undefined ? 'stripped' : 'sent'
@@ -96,7 +97,7 @@ describe('the rule of a key', () => {
     'a fast tier that a key enforces is not sent under %s either',
     async (rule) => {
       for (const [route, getBody] of ROUTES) {
-        const { app, send } = open(rule, { enforcedServiceTier: 'priority' })
+        const { app, send } = await open(rule, { enforcedServiceTier: 'priority' })
         expect((await send(route, getBody('hello', {}))).status).toBe(200)
         expect(sent(app)[0]).not.toHaveProperty('service_tier')
       }
@@ -105,16 +106,16 @@ describe('the rule of a key', () => {
 
   test.each(['strip', 'refuse'] as const)('then the client chooses among the other tiers (%s)', async (rule) => {
     for (const [route, getBody] of ROUTES) {
-      const { app, send } = open(rule, { enforcedServiceTier: 'priority' })
+      const { app, send } = await open(rule, { enforcedServiceTier: 'priority' })
       expect((await send(route, getBody('hello', { service_tier: 'flex' }))).status).toBe(200)
       expect(sent(app)[0].service_tier).toBe('flex')
     }
-    const { send } = open('off', { enforcedServiceTier: 'priority' })
+    const { send } = await open('off', { enforcedServiceTier: 'priority' })
     expect((await send(NATIVE, codexBody('hello', { service_tier: 'flex' }))).status).toBe(400)
   })
 
   test('other tiers that a key enforces are sent', async () => {
-    const { app, send } = open('refuse', { enforcedServiceTier: 'flex' })
+    const { app, send } = await open('refuse', { enforcedServiceTier: 'flex' })
     await send(V1, codexBody('hello'))
     expect(sent(app)[0].service_tier).toBe('flex')
   })
@@ -131,14 +132,14 @@ describe('the bytes of a native body', () => {
       `{"prompt_cache_key" :\t"\\u0061", ${rest}}`,
     ],
   ])('stay unchanged where the tier was written %s', async (_, body, expected) => {
-    const { app } = open('strip')
+    const { app } = await open('strip')
     const answer = await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
     expect(answer.status).toBe(200)
     expect(app.upstream.requests[0]?.bodyText).toBe(expected)
   })
 
   test('are unchanged without a fast tier', async () => {
-    const { app } = open('refuse')
+    const { app } = await open('refuse')
     const body = `{ ${rest}, "service_tier" : "flex" }`
     await getAnswer(app, NATIVE, { body, headers: { 'content-type': 'application/json' } })
     expect(app.upstream.requests[0]?.bodyText).toBe(body)
@@ -146,17 +147,50 @@ describe('the bytes of a native body', () => {
 })
 
 test('a stripped request reserves and logs no tier', async () => {
-  const { app, send } = open('strip', {})
+  const { app, send } = await open('strip', {})
   app.members[0]!.sim.next({ status: 400, body: { error: { message: 'no', code: 'bad', type: null } } })
   await send(NATIVE, codexBody('hello', { service_tier: 'priority' }))
-  expect(app.rows()[0]?.serviceTier ?? null).toBeNull()
+  expect((await app.rows())[0]?.serviceTier ?? null).toBeNull()
+})
+
+describe('POST /v1/messages', () => {
+  const body = { model: 'gpt-5.5', max_tokens: 1024, messages: [{ role: 'user', content: 'hello' }] }
+  const ask = (app: TestApp, more: object) => getAnswer(app, 'POST /v1/messages', { json: { ...body, ...more } })
+
+  test('is fast with speed "fast", and names it as dropped where fast mode is ignored', async () => {
+    const { app } = await open('off')
+    await ask(app, { speed: 'fast' })
+    expect(sent(app).at(-1)).toMatchObject({ service_tier: 'priority' })
+    await app.change({ prohibitFastMode: 'strip' })
+    const { status, headers } = await ask(app, { speed: 'fast' })
+    expect([status, headers.get('x-sluice-dropped-fields')]).toEqual([200, 'speed, max_tokens'])
+    expect(sent(app).at(-1)).not.toHaveProperty('service_tier')
+  })
+
+  test('is rejected in the envelope of Anthropic where fast mode is; other speeds are served', async () => {
+    const { app } = await open('refuse')
+    const { status, text } = await ask(app, { speed: 'fast' })
+    expect([status, JSON.parse(text)]).toMatchObject([
+      403,
+      {
+        type: 'error',
+        error: {
+          type: 'permission_error',
+          message: 'Fast mode is not allowed for this API key. Turn it off.',
+          details: { error_code: 'fast_mode_prohibited' },
+        },
+      },
+    ])
+    expect((await ask(app, { speed: 'standard' })).status).toBe(200)
+    expect(await app.rows()).toMatchObject([{ status: 'error', httpStatus: 403 }, { status: 'ok' }])
+  })
 })
 
 describe('configuring the rule', () => {
   test('the form of a key sets it, keeps it and clears it', async () => {
-    const { app } = open('off')
-    const admin = people(app).as('admin')
-    const { row } = app.key()
+    const { app } = await open('off')
+    const admin = await people(app).as('admin')
+    const { row } = await app.key()
     const rule = async () => (await (await admin.ask('GET /api/api-keys')).json())[0].prohibitFastMode
     const html = { headers: { accept: 'text/html' } }
     const save = async (more: [string, string][]) => {
@@ -175,11 +209,11 @@ describe('configuring the rule', () => {
   })
 
   test('a key cannot enforce a fast tier and prohibit it', async () => {
-    const { app } = open('off')
-    const admin = people(app).as('admin')
+    const { app } = await open('off')
+    const admin = await people(app).as('admin')
     const json = { name: 'x', enforcedServiceTier: 'fast', prohibitFastMode: 'strip' }
     expect(await problem(await admin.ask('POST /api/api-keys', { json }))).toEqual([422, 'validation_error'])
-    const { row } = app.key({ enforcedServiceTier: 'priority' })
+    const { row } = await app.key({ enforcedServiceTier: 'priority' })
     const patch = (change: object) => admin.ask(`PATCH /api/api-keys/${row.id}`, { json: change })
     expect((await patch({ prohibitFastMode: 'refuse' })).status).toBe(422)
     expect((await patch({ prohibitFastMode: 'off' })).status).toBe(200)
@@ -187,7 +221,7 @@ describe('configuring the rule', () => {
   })
 
   test('an unknown rule is rejected', async () => {
-    const admin = people(open('off').app).as('admin')
+    const admin = await people((await open('off')).app).as('admin')
     expect((await admin.ask('PATCH /api/settings', { json: { prohibitFastMode: 'yes' } })).status).toBe(422)
     const json = { name: 'x', prohibitFastMode: 'yes' }
     expect((await admin.ask('POST /api/api-keys', { json })).status).toBe(422)

@@ -24,8 +24,8 @@ const getStream = (batches: readonly (Batch | Promise<Batch>)[]) => {
 const toAccount = (flow: Flow) => accounts.get(flow.accountId ?? '')!
 const accounts = new Map<string, LiveAccount>()
 
-const toFlow = (stream: UpstreamStream): Promise<Flow> => {
-  const { proxyDeps } = testApp().bindings
+const toFlow = async (stream: UpstreamStream): Promise<Flow> => {
+  const { proxyDeps } = (await testApp()).bindings
   const account = proxyDeps.pool.all()[0]!
   accounts.set(account.id, account)
   const lease = { account, release: () => {} }
@@ -42,7 +42,7 @@ const getTypes = (batch: Batch | null) => batch?.map(({ type }) => type)
 
 test('events without content are held up to 64 KiB, then sent unchanged', async () => {
   const held = event('response.in_progress', { padding: 'x'.repeat(40 * 1024) })
-  const { stream, asked } = getStream(Array(9).fill([held]))
+  const { stream, asked } = getStream([[held], [held], [held], Promise.withResolvers<Batch>().promise])
   const flow = await toFlow(stream)
   expect(flow.first()?.length).toBe(3)
   expect(asked.times).toBe(4) // the last is what comes behind them

@@ -8,7 +8,7 @@ import { dashboardProblem } from '../spec/problems.ts'
 import { codexBody, getAnswer, type TestApp, testApp } from '../support/app.ts'
 import { people } from '../support/people.ts'
 
-const START = testApp({ accounts: 0 }).clock.now()
+const START = (await testApp({ accounts: 0 })).clock.now()
 const ROUTES = ['GET /api/fleet/summary', 'GET /api/fleet/observability', 'POST /api/fleet/refresh']
 const usage = () => ({
   primary: { usedPercent: 30, windowMinutes: 300, resetAt: START + HOUR_MS },
@@ -32,7 +32,7 @@ const read = async (app: TestApp, route: string, key: string) => {
 
 describe.each(ROUTES)('%s', (route) => {
   test('needs a key, also on this machine, and answers in the dashboard’s error format', async () => {
-    const app = open()
+    const app = await open()
     for (const headers of [{}, bearer('sk-clb-wrong')]) {
       const response = await app.ask(route, { headers })
       expect([response.status, (await dashboardProblem(response)).code]).toEqual([401, 'invalid_api_key'])
@@ -43,8 +43,8 @@ describe.each(ROUTES)('%s', (route) => {
 
 describe('GET /api/fleet/summary', () => {
   test('lists the accounts with the remaining share of their windows', async () => {
-    const app = open()
-    const { key } = app.key()
+    const app = await open()
+    const { key } = await app.key()
     await read(app, 'POST /api/fleet/refresh', key)
     const { accounts } = await read(app, 'GET /api/fleet/summary', key)
     expect(accounts).toHaveLength(2)
@@ -62,8 +62,8 @@ describe('GET /api/fleet/summary', () => {
   })
 
   test('a key sees its own accounts only', async () => {
-    const app = open()
-    const { key } = app.key({ assignedAccountIds: [app.members[1]!.id] })
+    const app = await open()
+    const { key } = await app.key({ assignedAccountIds: [app.members[1]!.id] })
     const { accounts } = await read(app, 'GET /api/fleet/summary', key)
     expect(accounts.map(({ accountId }: { accountId: string }) => accountId)).toEqual([app.members[1]!.id])
   })
@@ -74,27 +74,29 @@ describe('GET /api/fleet/summary', () => {
     ['viewer', false],
     [null, false],
   ] as const)('the key of %p sees full email addresses: %p', async (role, isWhole) => {
-    const app = open()
-    const ownerUserId = role && people(app).as(role).person.row.id
-    const { key } = app.key({ ownerUserId })
+    const app = await open()
+    const ownerUserId = role && (await people(app).as(role)).person.row.id
+    const { key } = await app.key({ ownerUserId })
     for (const route of ['GET /api/fleet/summary', 'GET /api/fleet/observability']) {
       await getAnswer(app, 'POST /backend-api/codex/responses', {
         json: codexBody('hi', { prompt_cache_key: 'talk' }),
         headers: bearer(key),
       })
-      app.bindings.ledger.flush()
+      await app.bindings.ledger.flush()
       const text = JSON.stringify(await read(app, route, key))
       expect([route, /ada\.lovelace|grace\.hopper/.test(text)]).toEqual([route, isWhole])
     }
   })
 
   test('an owner who loses the permission loses the addresses', async () => {
-    const app = open()
-    const { person } = people(app).as('operator')
-    const { key } = app.key({ ownerUserId: person.row.id })
+    const app = await open()
+    const { person } = await people(app).as('operator')
+    const { key } = await app.key({ ownerUserId: person.row.id })
     const email = async () => (await read(app, 'GET /api/fleet/summary', key)).accounts[0].email
     expect(await email()).toBe('ada.lovelace@example.com')
-    commit(app.db, (tx) => tx.update(users).set({ roleId: 'role_viewer' }).where(eq(users.id, person.row.id)).run())
+    await commit(app.db, (tx) =>
+      tx.update(users).set({ roleId: 'role_viewer' }).where(eq(users.id, person.row.id)).run(),
+    )
     expect(await email()).toBe('a***@example.com')
   })
 
@@ -103,9 +105,9 @@ describe('GET /api/fleet/summary', () => {
     ['hideUpstreamQuotaFromApiKeys', {}, { hideUpstreamQuotaFromApiKeys: true }],
     ['clientRateLimits hidden', {}, { clientRateLimits: 'hidden' as const }],
   ])('%s: no usage', async (_name, input, settings) => {
-    const app = open()
-    app.change(settings)
-    const { key } = app.key(input as Parameters<TestApp['key']>[0]) // as: the sections are text in the table
+    const app = await open()
+    await app.change(settings)
+    const { key } = await app.key(input as Parameters<TestApp['key']>[0]) // as: the sections are text in the table
     await read(app, 'POST /api/fleet/refresh', key)
     const { accounts } = await read(app, 'GET /api/fleet/summary', key)
     expect(accounts[0]).toMatchObject({ primary: null, secondary: null, usageRefreshedAt: null, status: 'active' })
@@ -120,14 +122,14 @@ describe('GET /api/fleet/observability', () => {
     })
 
   test('counts requests, errors and conversations, by account, kind and client', async () => {
-    const app = open()
-    const { key } = app.key()
+    const app = await open()
+    const { key } = await app.key()
     await requestBy(app, key, 'codex_exec/0.169.0 (Linux)', { prompt_cache_key: 'talk' })
     await requestBy(app, key, 'codex_exec/0.140.0 (Linux)', { prompt_cache_key: 'talk' })
     for (const { sim } of app.members)
       sim.always({ status: 400, body: { error: { message: 'Not for ada.lovelace', code: 'not_for_you', type: null } } })
     await requestBy(app, key, 'OpenAI/JS 7.55.0')
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     const { available, source, generatedAt, pressure, sticky } = await read(app, 'GET /api/fleet/observability', key)
     expect([available, source, generatedAt]).toEqual([
       true,
@@ -162,11 +164,11 @@ describe('GET /api/fleet/observability', () => {
   })
 
   test('a window ends where it says, and warm-ups do not count', async () => {
-    const app = open()
-    const { key } = app.key()
+    const app = await open()
+    const { key } = await app.key()
     await requestBy(app, key, 'codex_exec/1')
     await requestBy(app, key, 'codex_exec/1')
-    const [row] = app.rows()
+    const [row] = await app.rows()
     app.sqlite.run(`UPDATE requests SET kind = 'warmup' WHERE id = '${row?.id}'`)
     await app.clock.advance(45 * 60_000)
     const { pressure } = await read(app, 'GET /api/fleet/observability', key)
@@ -174,21 +176,23 @@ describe('GET /api/fleet/observability', () => {
   })
 
   test('a key sees the activity of its own accounts only', async () => {
-    const app = open()
-    const all = app.key().key
-    await requestBy(app, app.key({ assignedAccountIds: [app.members[0]!.id] }).key, 'a/1', { prompt_cache_key: 'x' })
-    app.bindings.ledger.flush()
-    const other = app.key({ assignedAccountIds: [app.members[1]!.id] }).key
+    const app = await open()
+    const all = (await app.key()).key
+    await requestBy(app, (await app.key({ assignedAccountIds: [app.members[0]!.id] })).key, 'a/1', {
+      prompt_cache_key: 'x',
+    })
+    await app.bindings.ledger.flush()
+    const other = (await app.key({ assignedAccountIds: [app.members[1]!.id] })).key
     const { pressure, sticky } = await read(app, 'GET /api/fleet/observability', other)
     expect([pressure.windows[0].requestCount, sticky.total]).toEqual([0, 0])
     expect((await read(app, 'GET /api/fleet/observability', all)).pressure.windows[0].requestCount).toBe(1)
   })
 
   test('more than ten clients are truncated and marked', async () => {
-    const app = open()
-    const { key } = app.key()
+    const app = await open()
+    const { key } = await app.key()
     for (let n = 0; n < 12; n++) await requestBy(app, key, `client${n}/1`)
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     const [half] = (await read(app, 'GET /api/fleet/observability', key)).pressure.windows
     expect([half.byClient.length, half.truncated, half.requestCount]).toEqual([10, true, 12])
   })
@@ -196,8 +200,8 @@ describe('GET /api/fleet/observability', () => {
 
 describe('POST /api/fleet/refresh', () => {
   test('reads the usage of the key’s accounts, at most once in ten seconds for each key', async () => {
-    const app = open()
-    const { key } = app.key({ assignedAccountIds: [app.members[0]!.id] })
+    const app = await open()
+    const { key } = await app.key({ assignedAccountIds: [app.members[0]!.id] })
     expect(await read(app, 'POST /api/fleet/refresh', key)).toEqual({
       ok: true,
       usageWritten: true,
@@ -208,17 +212,17 @@ describe('POST /api/fleet/refresh', () => {
     expect(app.upstream.requests.map(({ path }) => path)).toEqual(['/backend-api/wham/usage'])
     const again = await app.ask('POST /api/fleet/refresh', { headers: bearer(key) })
     expect([again.status, again.headers.get('retry-after')]).toEqual([429, '10'])
-    expect(await read(app, 'POST /api/fleet/refresh', app.key().key)).toMatchObject({ attemptedCount: 2 })
+    expect(await read(app, 'POST /api/fleet/refresh', (await app.key()).key)).toMatchObject({ attemptedCount: 2 })
     await app.clock.advance('10s')
     expect(await read(app, 'POST /api/fleet/refresh', key)).toMatchObject({ ok: true })
   })
 
   test('a failing account is counted, a paused one is not polled', async () => {
-    const app = open()
-    const admin = people(app).as('admin')
+    const app = await open()
+    const admin = await people(app).as('admin')
     await admin.ask(`POST /api/accounts/${app.members[1]!.id}/pause`)
     app.members[0]!.sim.next({ on: 'usage', status: 404 })
-    expect(await read(app, 'POST /api/fleet/refresh', app.key().key)).toMatchObject({
+    expect(await read(app, 'POST /api/fleet/refresh', (await app.key()).key)).toMatchObject({
       ok: false,
       usageWritten: false,
       accountCount: 2,
@@ -227,17 +231,17 @@ describe('POST /api/fleet/refresh', () => {
   })
 
   test('is rejected while draining', async () => {
-    const app = open()
+    const app = await open()
     app.bindings.lifecycle.draining = true
-    const response = await app.ask('POST /api/fleet/refresh', { headers: bearer(app.key().key) })
+    const response = await app.ask('POST /api/fleet/refresh', { headers: bearer((await app.key()).key) })
     expect([response.status, (await dashboardProblem(response)).code]).toEqual([503, 'draining'])
   })
 })
 
 /** What a menu bar tool does every minute: refresh, then show one line per account and one for the pool. */
 test('a companion tool reads fleet and usage with one key', async () => {
-  const app = open()
-  const { key } = app.key()
+  const app = await open()
+  const { key } = await app.key()
   const get = (path: string) => read(app, `GET ${path}`, key)
   const tool = async () => {
     await read(app, 'POST /api/fleet/refresh', key)

@@ -19,9 +19,9 @@ const chatBody = { model: 'gpt-5.5', stream: true, messages: [{ role: 'user', co
 const getBody = (route: string) => (route === CHAT ? chatBody : codexBody())
 
 /** The first account is silent for `silentMs`, then does what `fault` says. */
-const slow = (silentMs: number, fault = {}, accounts = 2) => {
-  const app = testApp({ accounts })
-  app.prefer(app.members[0]!.id)
+const slow = async (silentMs: number, fault = {}, accounts = 2) => {
+  const app = await testApp({ accounts })
+  await app.prefer(app.members[0]!.id)
   app.members[0]!.sim.next({ delayHeadersMs: silentMs, ...fault })
   return app
 }
@@ -57,7 +57,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [CHAT, ': keepalive\n\n'],
   ] as const)
     test(`headers are sent with a keepalive, and another follows every eight seconds: ${route}`, async () => {
-      const app = slow(40_000)
+      const app = await slow(40_000)
       const seen = reading(await begin(app, route))
       await app.clock.advance('7s')
       expect(seen.text).toBe(keepalive)
@@ -65,19 +65,19 @@ describe('an upstream that is silent for ten seconds', () => {
       expect(seen.text).toBe(keepalive.repeat(4))
       await app.clock.advance('10s')
       expect(seen.isDone).toBe(true)
-      expect(app.rows()).toHaveLength(1)
-      expect(app.rows()[0]).toMatchObject({ status: 'ok', httpStatus: 200, attempts: 1 })
+      expect(await app.rows()).toHaveLength(1)
+      expect((await app.rows())[0]).toMatchObject({ status: 'ok', httpStatus: 200, attempts: 1 })
       await expectNothingLeft(app)
     })
 
   test('another account can still serve after the headers', async () => {
-    const app = slow(20_000, faults.usageLimit())
+    const app = await slow(20_000, faults.usageLimit())
     const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
     expect(answer.status).toBe(200)
     const types = answer.events.map(({ type }) => type)
     expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
     expect(types.filter(isTerminal)).toEqual(['response.completed'])
-    expect(app.rows()[0]).toMatchObject({ status: 'ok', attempts: 2, accountId: app.members[1]!.id })
+    expect((await app.rows())[0]).toMatchObject({ status: 'ok', attempts: 2, accountId: app.members[1]!.id })
     await expectNothingLeft(app)
   })
 
@@ -86,7 +86,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [V1, ['response.created', 'error', 'response.failed']],
   ] as const)
     test(`a final failure ends with response.failed: ${route}`, async () => {
-      const app = slow(20_000, faults.usageLimit(), 1)
+      const app = await slow(20_000, faults.usageLimit(), 1)
       const answer = await getAnswer(app, route, { json: codexBody() }, 1000)
       expect(answer.status).toBe(200)
       const real = answer.events.filter(({ type }) => type !== 'codex.keepalive')
@@ -95,13 +95,17 @@ describe('an upstream that is silent for ten seconds', () => {
       expect(real.at(-1)).toMatchObject({
         response: { status: 'failed', error: { code: 'usage_limit_reached', type: 'usage_limit_reached' } },
       })
-      expect(app.rows()).toHaveLength(1)
-      expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 200, errorCode: 'usage_limit_reached' })
+      expect(await app.rows()).toHaveLength(1)
+      expect((await app.rows())[0]).toMatchObject({
+        status: 'error',
+        httpStatus: 200,
+        errorCode: 'usage_limit_reached',
+      })
       await expectNothingLeft(app)
     })
 
   test('the SDK gets a created response before it fails, because otherwise its helper hides the reason', async () => {
-    const app = slow(20_000, faults.usageLimit(), 1)
+    const app = await slow(20_000, faults.usageLimit(), 1)
     const { events } = await getAnswer(app, V1, { json: codexBody() }, 1000)
     const [created, , failed] = events.map(({ response }) => response as Record<string, unknown>) // as: both have one
     expect(created).toMatchObject({ object: 'response', status: 'in_progress', model: 'gpt-5.5', output: [] })
@@ -110,7 +114,7 @@ describe('an upstream that is silent for ten seconds', () => {
   })
 
   test('chat ends with one error line and no [DONE]', async () => {
-    const app = slow(20_000, faults.forbidden(), 1)
+    const app = await slow(20_000, faults.forbidden(), 1)
     const answer = await getAnswer(app, CHAT, { json: chatBody }, 1000)
     const lines = answer.text.split('\n').filter((line) => line.startsWith('data: '))
     expect(lines).toHaveLength(1)
@@ -124,7 +128,7 @@ describe('an upstream that is silent for ten seconds', () => {
     [CHAT, { ...chatBody, stream: false }],
   ] as const)
     test(`a JSON response waits for its status: ${route}`, async () => {
-      const app = slow(60_000, faults.usageLimit(), 1)
+      const app = await slow(60_000, faults.usageLimit(), 1)
       const state = { hasHeaders: false }
       const asked = app.ask(route, { json }).then((response) => {
         state.hasHeaders = true
@@ -134,13 +138,13 @@ describe('an upstream that is silent for ten seconds', () => {
       expect(state.hasHeaders).toBe(false)
       const response = await advanceClockDuring(app, asked, 1000)
       expect(response.status).toBe(429)
-      expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429 })
+      expect((await app.rows())[0]).toMatchObject({ status: 'error', httpStatus: 429 })
       await expectNothingLeft(app)
     })
 })
 
 test('keepalives continue when the response has begun and pauses', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.next({ dripMs: 9000 })
   const answer = await getAnswer(app, NATIVE, { json: codexBody() }, 1000)
   const types = parseEvents(answer.text).map(({ type }) => type)
@@ -150,7 +154,7 @@ test('keepalives continue when the response has begun and pauses', async () => {
 })
 
 test('upstream comments are no keepalive for the native client, which ignores them', async () => {
-  const app = testApp()
+  const app = await testApp()
   const pings = 20
   const lines = [{ type: 'response.output_item.added' }, ...Array(pings), { type: 'response.completed', response: {} }]
   app.bindings.proxyDeps.upstream.dial.fetch = async () => new Response(dripped(app, lines), SSE)
@@ -175,18 +179,18 @@ const dripped = ({ clock }: TestApp, events: readonly (object | undefined)[]): R
   })
 
 test('a failure after the commit in a JSON response keeps its own status', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.next({ failAfterCreated: { code: 'rate_limit_exceeded', message: 'Slow down.', afterEvents: 6 } })
   const answer = await getAnswer(app, V1, { json: codexBody('hello', { stream: false }) })
   expect(answer.status).toBe(429)
   expect(JSON.parse(answer.text).error.code).toBe('rate_limit_exceeded')
-  expect(app.rows()[0]).toMatchObject({ status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded' })
+  expect((await app.rows())[0]).toMatchObject({ status: 'error', httpStatus: 429, errorCode: 'rate_limit_exceeded' })
   await expectNothingLeft(app)
 })
 
 describe('a connection check without a connection', () => {
-  const checked = (silentMs: number) => {
-    const app = slow(silentMs, { dripMs: 500 }, 1)
+  const checked = async (silentMs: number) => {
+    const app = await slow(silentMs, { dripMs: 500 }, 1)
     app.wire.canConnect = async () => {
       await app.clock.sleep(3000)
       return false
@@ -195,16 +199,16 @@ describe('a connection check without a connection', () => {
   }
 
   test('ends an attempt that still waits for its headers', async () => {
-    const app = checked(12_000)
+    const app = await checked(12_000)
     await getAnswer(app, NATIVE, { json: codexBody() })
-    expect(app.attemptRows()[0]).toMatchObject({ code: 'upstream_unreachable' })
+    expect((await app.attemptRows())[0]).toMatchObject({ code: 'upstream_unreachable' })
   })
 
   test('does not end a stream whose headers arrived during the check', async () => {
-    const app = checked(9000)
+    const app = await checked(9000)
     const { events } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(events.at(-1)?.type).toBe('response.completed')
-    expect(app.attemptRows()).toHaveLength(1)
+    expect(await app.attemptRows()).toHaveLength(1)
     await expectNothingLeft(app)
   })
 })

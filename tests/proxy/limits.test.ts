@@ -21,10 +21,10 @@ type LimitType = 'requests' | 'total_tokens' | 'output_tokens'
 
 const YEAR_MS = 365 * 86_400_000
 
-const withLimit = (limitType: LimitType, maxValue: number, options: TestOptions = {}) => {
-  const app = testApp({ ...options, settings: { apiKeyAuthEnabled: true, ...options.settings } })
+const withLimit = async (limitType: LimitType, maxValue: number, options: TestOptions = {}) => {
+  const app = await testApp({ ...options, settings: { apiKeyAuthEnabled: true, ...options.settings } })
   const limits = [{ limitType, limitWindow: 'daily' as const, maxValue, modelFilter: '' }]
-  const { key } = app.key({ limits })
+  const { key } = await app.key({ limits })
   const live = () => {
     const [limit] = app.bindings.keys.find(key)!.limits
     return { settled: limit!.settled, reserved: limit!.reserved }
@@ -34,21 +34,21 @@ const withLimit = (limitType: LimitType, maxValue: number, options: TestOptions 
 
 describe('a key limit', () => {
   test('is reserved while the request runs and charged once with the actual use', async () => {
-    const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+    const { app, live, headers } = await withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ dripMs: 10 })
     const asked = getAnswer(app, NATIVE, { json, headers })
     await app.clock.advance(0)
     expect(live().reserved).toBeGreaterThan(0)
     await asked
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
-    app.restart()
+    await app.restart()
     expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
     await expectNothingLeft(app)
   })
 
   test('of requests is exact for parallel requests', async () => {
-    const { app, headers } = withLimit('requests', 3)
+    const { app, headers } = await withLimit('requests', 3)
     const answers = await Promise.all(Array.from({ length: 8 }, () => getAnswer(app, NATIVE, { json, headers })))
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429, 429, 429, 429, 429])
     const refused = answers.find(({ status }) => status === 429)!
@@ -58,7 +58,7 @@ describe('a key limit', () => {
   })
 
   test('that is used up stops the native client with its reset, and is an ordinary limit to others', async () => {
-    const { app, headers } = withLimit('requests', 1)
+    const { app, headers } = await withLimit('requests', 1)
     await getAnswer(app, NATIVE, { json, headers })
     const resets_at = app.bindings.keys.find(headers.authorization.slice(7))!.limits[0]!.resetAt / 1000
     const expected = { [NATIVE]: 'usage_limit_reached', 'POST /v1/responses': 'rate_limit_error' }
@@ -68,24 +68,24 @@ describe('a key limit', () => {
       // Without it an SDK sleeps until the reset, or for a minute twice over.
       expect(refused.headers.get('x-should-retry')).toBe('false')
     }
-    expect(app.rows().at(-1)).toMatchObject({ httpStatus: 429, errorCode: 'rate_limit_exceeded' })
+    expect((await app.rows()).at(-1)).toMatchObject({ httpStatus: 429, errorCode: 'rate_limit_exceeded' })
   })
 
   test('used up while the clock was a year ahead is available again after the correction, even after a restart', async () => {
-    const { app, headers } = withLimit('requests', 1)
+    const { app, headers } = await withLimit('requests', 1)
     const status = async () => (await getAnswer(app, NATIVE, { json, headers })).status
     app.clock.set(YEAR_MS)
     expect([await status(), await status()]).toEqual([200, 429])
     app.clock.set(-YEAR_MS)
-    app.restart()
+    await app.restart()
     expect([await status(), await status()]).toEqual([200, 429])
-    app.restart()
+    await app.restart()
     expect(await status()).toBe(429)
     await expectNothingLeft(app)
   })
 
   test('filled by running requests is reported as temporary', async () => {
-    const { app, headers } = withLimit('requests', 1)
+    const { app, headers } = await withLimit('requests', 1)
     const send = () => getAnswer(app, NATIVE, { json, headers })
     const answers = await Promise.all([send(), send()])
     expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 429])
@@ -107,12 +107,12 @@ describe('a key limit', () => {
   }
   for (const [name, { fault, isCharged }] of Object.entries(endings))
     test(`is released after a request that was ${name}`, async () => {
-      const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+      const { app, live, headers } = await withLimit('total_tokens', 1_000_000)
       app.members[0]!.sim.next(fault)
       await getAnswer(app, NATIVE, { json, headers })
       expect(live().reserved).toBe(0)
       expect(live().settled > 0).toBe(isCharged)
-      expect(app.rows()[0]!.inputTokens !== null).toBe(isCharged)
+      expect((await app.rows())[0]!.inputTokens !== null).toBe(isCharged)
       await expectNothingLeft(app)
     })
 
@@ -144,25 +144,25 @@ describe('a key limit', () => {
   }
   for (const [name, { route, body, fault, outputTokens }] of Object.entries(unstated))
     test(`counts ${name} that completed without stating its usage, with its estimate`, async () => {
-      const { app, live, headers } = withLimit('requests', 2)
+      const { app, live, headers } = await withLimit('requests', 2)
       app.members[0]!.sim.always(fault)
       const statuses: number[] = []
       for (let turn = 0; turn < 3; turn++) statuses.push((await getAnswer(app, route, { json: body, headers })).status)
       expect(statuses).toEqual([200, 200, 429])
       expect(live()).toEqual({ settled: 2, reserved: 0 })
       const charged = { status: 'ok', inputTokens: JSON.stringify(body).length, outputTokens }
-      expect(app.rows()).toMatchObject([charged, charged, { status: 'error', inputTokens: null }])
+      expect(await app.rows()).toMatchObject([charged, charged, { status: 'error', inputTokens: null }])
       await expectNothingLeft(app)
     })
 
   test('is charged for input and the output seen when the client disconnects', async () => {
-    const { app, live, headers } = withLimit('total_tokens', 1_000_000)
+    const { app, live, headers } = await withLimit('total_tokens', 1_000_000)
     app.members[0]!.sim.next({ silence: { afterEvents: 11 } })
     const reader = (await app.ask(NATIVE, { json, headers })).body!.getReader()
     for (let seen = ''; !seen.includes('output_text.delta'); )
       seen += new TextDecoder().decode((await reader.read()).value)
     await reader.cancel()
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(row).toMatchObject({ status: 'cancelled', inputTokens: JSON.stringify(json).length })
     expect(live()).toEqual({ settled: row!.inputTokens! + row!.outputTokens!, reserved: 0 })
     await expectNothingLeft(app)
@@ -178,7 +178,7 @@ const holding = async (app: TestApp) => {
 
 describe('slots of an account', () => {
   test('a request waits for one and is served when it is released', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const second = getAnswer(app, NATIVE, { json })
     await app.clock.advance('3s')
@@ -191,21 +191,21 @@ describe('slots of an account', () => {
   })
 
   test('a waiting request immediately uses an added account', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const second = getAnswer(app, NATIVE, { json })
     await app.clock.advance('3s')
-    const { id } = app.addAccount()
+    const { id } = await app.addAccount()
     await app.clock.advance(0)
     expect((await second).status).toBe(200)
-    expect(app.rows()[0]!.accountId).toBe(id)
+    expect((await app.rows())[0]!.accountId).toBe(id)
     expect(app.clock.monotonic()).toBeLessThan(4000)
     await first.end()
     await expectNothingLeft(app)
   })
 
   test('waiting requests are served in order', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const asked = ['a', 'b', 'c'].map((text) => getAnswer(app, NATIVE, { json: codexBody(text) }))
     await app.clock.advance(0)
@@ -220,9 +220,9 @@ describe('slots of an account', () => {
     ['states a long wait', faults.rateLimited(3600)],
     ['has no such model', faults.modelNotFound('gpt-5.5')],
   ])('the wait ends the same way if another account %s', async (_, fault) => {
-    const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
     const [busy, other] = app.members
-    app.prefer(busy!.id)
+    await app.prefer(busy!.id)
     const first = await holding(app)
     other!.sim.always(fault)
     const answer = await getAnswer(app, NATIVE, { json })
@@ -233,14 +233,14 @@ describe('slots of an account', () => {
   })
 
   test('the wait ends in 429 after five seconds, and the account is not charged', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const startedAt = app.clock.now()
     const answer = await getAnswer(app, NATIVE, { json })
     expect(app.clock.now() - startedAt).toBeWithin(5000, 5200)
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([429, 'account_stream_cap'])
     expect(answer.headers.get('retry-after')).toBe('5')
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { status: 'error', httpStatus: 429, errorCode: 'account_stream_cap', phase: 'select', attempts: 0 },
     ])
     await first.end()
@@ -248,7 +248,7 @@ describe('slots of an account', () => {
   })
 
   test('the queue is bounded', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1, capacityQueueLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1, capacityQueueLimit: 1 } })
     const first = await holding(app)
     const waiting = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
@@ -265,12 +265,12 @@ describe('slots of an account', () => {
   })
 
   test('another account is used before any request waits', async () => {
-    const app = testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 } })
+    await app.prefer(app.members[0]!.id)
     const first = await holding(app)
     const answer = await getAnswer(app, NATIVE, { json })
     expect(answer.status).toBe(200)
-    expect(app.rows()[0]).toMatchObject({ accountId: app.members[1]!.id })
+    expect((await app.rows())[0]).toMatchObject({ accountId: app.members[1]!.id })
     await first.end()
     await expectNothingLeft(app)
   })
@@ -299,7 +299,7 @@ describe('bodies in flight', () => {
   }
 
   test('one too many is rejected before it is read', async () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+    const app = await testApp({ settings: { inFlightBodyMiB: 16 } })
     const first = await heldBody(app, 10)
     await expectBusy(await app.ask(NATIVE, { body: large, headers: { 'content-length': String(large.length) } }))
     expect(await first.end()).toContain('response.completed')
@@ -307,7 +307,7 @@ describe('bodies in flight', () => {
   })
 
   test('one that turns out large while read or decoded is rejected too', async () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+    const app = await testApp({ settings: { inFlightBodyMiB: 16 } })
     const first = await heldBody(app, 10)
     await expectBusy(await app.ask(NATIVE, { body: large }))
     const body = Bun.gzipSync(large)
@@ -328,7 +328,7 @@ describe('bodies in flight', () => {
     ['POST /v1/responses/compact', said],
     ['POST /backend-api/codex/responses/compact', { ...said, input: json.input, instructions: 'Be brief.' }],
   ])('a body is released at the commit point and does not stay in memory: %s %j', async (route, json) => {
-    const app = testApp()
+    const app = await testApp()
     const { sim } = app.members[0]!
     sim.next({ on: 'compact', status: 404, body: { detail: 'Not Found' } }) // by the fallback
     sim.next({ on: 'responses', silence: { afterEvents: 3 } })
@@ -362,13 +362,13 @@ describe('bodies in flight', () => {
 
 describe('time limits', () => {
   test('no first event: one more attempt on the account, then an error within 180 s', async () => {
-    const app = testApp({ settings: { compactTimeoutSeconds: 30 } })
+    const app = await testApp({ settings: { compactTimeoutSeconds: 30 } })
     app.members[0]!.sim.always({ delayHeadersMs: 1_000_000 })
     const startedAt = app.clock.now()
     const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(app.clock.now() - startedAt).toBeWithin(179_000, 182_000)
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([504, 'upstream_timeout'])
-    expect(app.attemptRows().map(({ code, durationMs }) => [code, Math.round(durationMs / 1000)])).toEqual([
+    expect((await app.attemptRows()).map(({ code, durationMs }) => [code, Math.round(durationMs / 1000)])).toEqual([
       ['upstream_timeout', 120],
       ['upstream_timeout', 60],
     ])
@@ -376,13 +376,13 @@ describe('time limits', () => {
   })
 
   test('no first event with another account: it gets the remaining time', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const [slow, other] = app.members
-    app.prefer(slow!.id)
+    await app.prefer(slow!.id)
     slow!.sim.always({ delayHeadersMs: 1_000_000 })
     const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(answer.status).toBe(200)
-    expect(app.attemptRows().map(({ accountId, code }) => [accountId, code])).toEqual([
+    expect((await app.attemptRows()).map(({ accountId, code }) => [accountId, code])).toEqual([
       [slow!.id, 'upstream_timeout'],
       [other!.id, null],
     ])
@@ -390,9 +390,9 @@ describe('time limits', () => {
   })
 
   test('an account that only had the remaining time is not charged for being slow', async () => {
-    const app = testApp({ accounts: 2, settings: { firstEventTimeoutSeconds: 170 } })
+    const app = await testApp({ accounts: 2, settings: { firstEventTimeoutSeconds: 170 } })
     const [slow, other] = app.members
-    app.prefer(slow!.id)
+    await app.prefer(slow!.id)
     for (const { sim } of app.members) sim.always({ delayHeadersMs: 1_000_000 })
     const answer = await getAnswer(app, 'POST /v1/responses', { json: codexBody('hello', { stream: false }) }, 1000)
     expect(answer.status).toBe(504)
@@ -407,45 +407,45 @@ describe('time limits', () => {
     ['/v1', 'POST /v1/responses', { model: 'gpt-5.5', input: [{ role: 'user', content: 'hi' }, trigger] }],
     ['chat that is Responses-shaped', 'POST /v1/chat/completions', { model: 'gpt-5.5', input: [trigger] }],
   ])('a compaction on %s has the timeout of a compaction', async (_, route, body) => {
-    const app = testApp({ settings: { firstEventTimeoutSeconds: 4 } })
+    const app = await testApp({ settings: { firstEventTimeoutSeconds: 4 } })
     app.members[0]!.sim.next({ delayFirstEventMs: 10_000 })
     expect((await getAnswer(app, route, { json: body }, 500)).status).toBe(200)
-    expect(app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', attempts: 1 }])
+    expect(await app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', attempts: 1 }])
     expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
     await expectNothingLeft(app)
   })
 
   test('a trigger that is not at the end is not a compaction', async () => {
-    const app = testApp()
+    const app = await testApp()
     await getAnswer(app, NATIVE, { json: { ...json, input: [trigger, ...json.input] } })
-    expect(app.rows()).toMatchObject([{ kind: 'normal' }])
+    expect(await app.rows()).toMatchObject([{ kind: 'normal' }])
     await expectNothingLeft(app)
   })
 
   test('silence after created counts as no first event', async () => {
-    const app = testApp({ settings: { firstEventTimeoutSeconds: 20 } })
+    const app = await testApp({ settings: { firstEventTimeoutSeconds: 20 } })
     app.members[0]!.sim.next({ silence: { afterEvents: 2 } })
     const answer = await getAnswer(app, NATIVE, { json }, 1000)
     expect(answer.events.filter(({ type }) => isTerminal(type)).map(({ type }) => type)).toEqual(['response.completed'])
-    expect(app.attemptRows().map(({ code }) => code)).toEqual(['upstream_timeout', null])
+    expect((await app.attemptRows()).map(({ code }) => code)).toEqual(['upstream_timeout', null])
     await expectNothingLeft(app)
   })
 
   test('silence in the stream ends it after 300 s with one terminal event', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const answer = await getAnswer(app, NATIVE, { json }, 2000)
     expect(app.clock.monotonic()).toBeWithin(299_000, 304_000)
     const types = answer.events.map(({ type }) => type).filter((type) => type !== 'codex.keepalive')
     expect(types.filter(isTerminal)).toEqual(['response.failed'])
     expect(types.at(-1)).toBe('response.failed')
-    expect(app.rows()[0]).toMatchObject({ status: 'error', errorCode: 'upstream_timeout', phase: 'stream' })
+    expect((await app.rows())[0]).toMatchObject({ status: 'error', errorCode: 'upstream_timeout', phase: 'stream' })
     expect(app.bindings.pool.all()[0]!.health.errors).toBe(1)
     await expectNothingLeft(app)
   })
 
   test('a client that pauses does not count as upstream silence', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ manyEvents: { count: 50, bytes: 10 } })
     const reader = (await app.ask(NATIVE, { json })).body!.getReader()
     await reader.read()
@@ -455,18 +455,18 @@ describe('time limits', () => {
       text += new TextDecoder().decode(part.value)
     expect(text).toContain('"type":"response.completed"')
     expect(text).not.toContain('keepalive') // nothing is buffered for a client that does not read
-    expect(app.rows()[0]).toMatchObject({ status: 'ok' })
+    expect((await app.rows())[0]).toMatchObject({ status: 'ok' })
     await expectNothingLeft(app)
   })
 
   for (const isReading of [true, false])
     test(`a stream ends after 7200 s, ${isReading ? 'read' : 'not read'}`, async () => {
-      const app = testApp()
+      const app = await testApp()
       app.members[0]!.sim.next({ manyEvents: { count: 100_000, bytes: 10 }, ...(isReading && { dripMs: 30_000 }) })
       const response = await advanceClockDuring(app, app.ask(NATIVE, { json }), 60_000)
       const text = isReading ? response.text() : null
       await app.clock.advance('121m')
-      expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout', httpStatus: 200 }])
+      expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout', httpStatus: 200 }])
       expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
       expect((await (text ?? response.text())).match(/"type":"response\.failed"/g)).toHaveLength(1)
       await expectNothingLeft(app)
@@ -480,7 +480,7 @@ describe('draining', () => {
   }
 
   test('ends a running stream with one terminal event', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const asked = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
@@ -489,13 +489,13 @@ describe('draining', () => {
     expect(events.filter(({ type }) => isTerminal(type))).toMatchObject([
       { type: 'response.failed', response: { error: { code: 'draining' } } },
     ])
-    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
     expect(app.bindings.pool.all()[0]!.health.errors).toBe(0)
     await expectNothingLeft(app)
   })
 
   test('answers a request that has not begun, and new ones, with 503', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ delayHeadersMs: 60_000 })
     const asked = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
@@ -509,20 +509,20 @@ describe('draining', () => {
   })
 
   test('a request that waits for a slot is not a failed selection', async () => {
-    const app = testApp({ settings: { proxyAccountStreamLimit: 1 } })
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 } })
     const first = await holding(app)
     const waiting = getAnswer(app, NATIVE, { json })
     await app.clock.advance(0)
     drain(app)
     expect((await waiting).status).toBe(503)
-    expect(app.failedSelections()).toEqual([])
+    expect(await app.failedSelections()).toEqual([])
     await first.end()
     await expectNothingLeft(app)
   })
 })
 
 test("over the runtime's outbound cap, a request is rejected and can be retried", async () => {
-  const app = testApp()
+  const app = await testApp()
   app.bindings.lifecycle.maxTurns = 0
   const refused = await app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })
   expect(refused.status).toBe(503)

@@ -28,8 +28,8 @@ interface Strike {
 
 describe('a used-up quota of one model', () => {
   const struck = async (accounts = 2, { knowsCatalogs = true, headers = {} }: Strike = {}) => {
-    const app = testApp({ accounts })
-    if (knowsCatalogs) fetchCatalogs(app)
+    const app = await testApp({ accounts })
+    if (knowsCatalogs) await fetchCatalogs(app)
     const told = { ...familyHeaders(app.clock.now()), ...headers }
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: told }))
     const turn = (model: string) => getAnswer(app, POST, { json: codexBody('hello', { model }) })
@@ -49,7 +49,7 @@ describe('a used-up quota of one model', () => {
         'All accounts have reached their usage limit for this model; it will reset at ',
       )
     }
-    expect(app.attemptRows()).toHaveLength(2)
+    expect(await app.attemptRows()).toHaveLength(2)
     for (const { id } of app.members) expect(app.bindings.pool.get(id)?.state.status).toBe('active')
     expect((await turn(OTHER)).status).toBe(200)
     await app.clock.advance(2 * HOUR_MS)
@@ -62,7 +62,7 @@ describe('a used-up quota of one model', () => {
     expect(first.status).toBe(503) // ten were tried, and the eleventh not yet
     for (const { sim } of app.members) sim.always(faults.usageLimit({ headers: familyHeaders(app.clock.now()) }))
     for (let n = 0; n < 2; n++) expect(getError(await turn(LIMITED)).type).toBe('usage_limit_reached')
-    expect(app.attemptRows()).toHaveLength(11)
+    expect(await app.attemptRows()).toHaveLength(11)
     await expectNothingLeft(app)
   })
 

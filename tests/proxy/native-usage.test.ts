@@ -11,7 +11,7 @@ import type { AccountOptions } from '../support/upstream/accounts.ts'
 const USAGE = ['/api/codex/usage', '/api/codex/usage/', '/wham/usage', '/backend-api/wham/usage']
 const CREDITS = ['/wham/rate-limit-reset-credits', '/backend-api/wham/rate-limit-reset-credits']
 const CONSUME = 'POST /api/codex/rate-limit-reset-credits/consume'
-const START = testApp({ accounts: 0 }).clock.now()
+const START = (await testApp({ accounts: 0 })).clock.now()
 
 const getUsage = (usedPercent: number) => ({
   primary: { usedPercent, windowMinutes: 300, resetAt: START + HOUR_MS },
@@ -23,8 +23,8 @@ const TWO: AccountOptions[] = [
 ]
 
 const known = async (options: TestOptions = { accounts: TWO }): Promise<TestApp> => {
-  const app = testApp(structuredClone(options)) // redeeming changes the usage
-  await app.ask('POST /api/fleet/refresh', { headers: { authorization: `Bearer ${app.key().key}` } })
+  const app = await testApp(structuredClone(options)) // redeeming changes the usage
+  await app.ask('POST /api/fleet/refresh', { headers: { authorization: `Bearer ${(await app.key()).key}` } })
   return app
 }
 
@@ -42,7 +42,7 @@ const proofs = ({ upstream }: TestApp, token: string): number =>
 describe('usage for a key', () => {
   test.each(USAGE)('GET %s shows the pool and never a plan', async (path) => {
     const app = await known()
-    const response = await app.ask(`GET ${path}`, { headers: { authorization: `Bearer ${app.key().key}` } })
+    const response = await app.ask(`GET ${path}`, { headers: { authorization: `Bearer ${(await app.key()).key}` } })
     expect([response.status, await response.json()]).toEqual([
       200,
       {
@@ -79,7 +79,7 @@ describe('usage for a key', () => {
 
   test('allowed becomes false with the last account that can serve', async () => {
     const app = await known()
-    const { key } = app.key()
+    const { key } = await app.key()
     const read = async () =>
       (await (await app.ask('GET /wham/usage', { headers: { authorization: `Bearer ${key}` } })).json()).rate_limit
     expect(await read()).toMatchObject({ allowed: true, limit_reached: false })
@@ -95,16 +95,16 @@ describe('usage for a key', () => {
       const app = await known({ accounts: TWO, settings })
       const read = async (key: string) =>
         (await app.ask('GET /wham/usage', { headers: { authorization: `Bearer ${key}` } })).json()
-      expect(await read(app.key().key)).toMatchObject({ plan_type: 'api_key', rate_limit: null, credits: null })
+      expect(await read((await app.key()).key)).toMatchObject({ plan_type: 'api_key', rate_limit: null, credits: null })
       const limits = [{ limitType: 'requests', limitWindow: '5h', maxValue: 4, modelFilter: '' }] as const
-      expect(await read(app.key({ limits: [...limits] }).key)).toMatchObject({
+      expect(await read((await app.key({ limits: [...limits] })).key)).toMatchObject({
         rate_limit: { primary_window: { used_percent: 0 } },
       })
     },
   )
 
   test.each([...USAGE, ...CREDITS])('GET %s without a key or token is 401', async (path) => {
-    const app = testApp()
+    const app = await testApp()
     const none: Record<string, string>[] = [{}, { authorization: 'Bearer sk-clb-wrong' }, { 'chatgpt-account-id': 'x' }]
     for (const headers of none)
       expect(await statusAndCode(path, await app.ask(`GET ${path}`, { headers }))).toEqual([401, 'invalid_api_key'])
@@ -112,7 +112,7 @@ describe('usage for a key', () => {
   })
 
   test('everything else under /wham is 404 in the OpenAI format', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const path of ['/wham', '/wham/accounts/check', '/wham/rate-limit-reset-credits/consume'])
       expect(await statusAndCode(path, await app.ask(`GET ${path}`))).toEqual([404, 'not_found'])
   })
@@ -237,7 +237,7 @@ describe('usage for the owner of an account', () => {
     const app = await known()
     const headers = owner(first(app).sim)
     expect((await app.ask('GET /wham/usage', { headers, peer: '192.0.2.1' })).status).toBe(401)
-    app.change({ apiKeyAuthEnabled: true })
+    await app.change({ apiKeyAuthEnabled: true })
     expect((await app.ask('GET /wham/usage', { headers, peer: '192.0.2.1' })).status).toBe(200)
   })
 
@@ -277,7 +277,7 @@ describe('reset credits of the owner', () => {
     async (route) => {
       const app = await withCredits()
       const json = route.startsWith('GET') ? undefined : { redeem_request_id: 'one' }
-      const response = await app.ask(route, { json, headers: { authorization: `Bearer ${app.key().key}` } })
+      const response = await app.ask(route, { json, headers: { authorization: `Bearer ${(await app.key()).key}` } })
       expect(response.status).toBe(401)
       expect((await response.json()).error.message).toStartWith('ChatGPT authentication required')
     },

@@ -80,14 +80,14 @@ const limit = (limitWindow: 'daily' | '5h') =>
 describe('requests of a new limit', () => {
   test.each(Object.entries(CASES))('are those that were charged: %s', async (_, sent) => {
     const { isCharged } = sent
-    const app = testApp()
+    const app = await testApp()
     await app.clock.advance(10 * MINUTE_MS) // into an hour that the limit begins in
-    const { key, row } = app.key({ limits: [limit('daily')] })
+    const { key, row } = await app.key({ limits: [limit('daily')] })
     await run(app, sent, key)
     const { limits } = app.bindings.keys.find(key)!
     expect(limits[0]!.settled).toBe(isCharged ? 1 : 0)
     await app.clock.advance(295 * MINUTE_MS)
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     const response = await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { limits: [limit('daily'), limit('5h')] } })
     expect(response.status).toBe(200)
     const added = app.bindings.keys.find(key)!.limits.find(({ window }) => window === '5h')

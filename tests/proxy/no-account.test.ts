@@ -41,17 +41,17 @@ const WAITING: [string, number, (app: TestApp) => void, string][] = [
 
 describe.each(WAITING)('%s', (_why, accounts, prepare, words) => {
   test.each([NATIVE, COMPACT])('%s: 400 with the causes, which the native client shows immediately', async (route) => {
-    const app = testApp({ accounts })
+    const app = await testApp({ accounts })
     prepare(app)
     const told = await answered(app, route)
     expect(told).toMatchObject({ status: 400, code: 'no_accounts', retryAfter: null, shouldRetry: 'false' })
     expect(told.message).toContain(words)
-    expect(app.rows()).toMatchObject([{ httpStatus: 400, errorCode: 'no_accounts' }])
+    expect(await app.rows()).toMatchObject([{ httpStatus: 400, errorCode: 'no_accounts' }])
     await expectNothingLeft(app)
   })
 
   test.each([PUBLIC, CHAT])('%s: 503 with a header that tells SDKs not to retry', async (route) => {
-    const app = testApp({ accounts })
+    const app = await testApp({ accounts })
     prepare(app)
     const told = await answered(app, route)
     expect(told).toMatchObject({ status: 503, code: 'no_accounts', retryAfter: null, shouldRetry: 'false' })
@@ -63,25 +63,25 @@ test.each([
   ['none', () => [], 'This API key has no accounts.'],
   ['a paused one', (app: TestApp) => [app.members[0]!.id], '1 paused'],
 ])('a key with these accounts waits for a user action: %s', async (_which, assigned, words) => {
-  const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+  const app = await testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   apply(app, 0, 'pause')
-  const { key } = app.key({ assignedAccountIds: assigned(app) })
+  const { key } = await app.key({ assignedAccountIds: assigned(app) })
   const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
   expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([400, expect.stringContaining(words)])
 })
 
 test('a model that only an account of another key offers can be selected by the user at the client', async () => {
-  const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+  const app = await testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   for (const [index, { id }] of app.members.entries())
     Object.assign(app.bindings.pool.get(id)!, { models: new Set(index === 0 ? ['gpt-5.5'] : ['another']) })
-  const headers = { authorization: `Bearer ${app.key({ assignedAccountIds: [app.members[1]!.id] }).key}` }
+  const headers = { authorization: `Bearer ${(await app.key({ assignedAccountIds: [app.members[1]!.id] })).key}` }
   const answer = await getAnswer(app, NATIVE, { json: codexBody(), headers })
   expect(answer.status).toBe(400)
   expect(JSON.parse(answer.text).error).toMatchObject({ code: 'no_accounts', param: 'model' })
 })
 
 test('an account that turns out to need sign-in in this very request counts as well', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.revoke()
   expect(await answered(app, NATIVE)).toMatchObject({ status: 400, code: 'no_accounts' })
   expect(await answered(app, PUBLIC)).toMatchObject({ status: 503, shouldRetry: 'false' })
@@ -89,7 +89,7 @@ test('an account that turns out to need sign-in in this very request counts as w
 
 test('a temporary cause keeps Retry-After, also beside permanent ones', async () => {
   for (const route of [NATIVE, PUBLIC]) {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     apply(app, 0, 'pause')
     app.members[1]!.sim.always(faults.rateLimited(20))
     await answered(app, route)
@@ -113,7 +113,7 @@ describe('all accounts are rejected for the same reason, not a usage limit', () 
   ] as const
 
   test.each(cases)('%s: the code and message of ChatGPT', async (code, fault, type, message) => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.always(fault)
     for (const route of [NATIVE, PUBLIC, NATIVE]) {
       const { status, text, headers } = await getAnswer(app, route, { json: getBody(route) })
@@ -121,17 +121,17 @@ describe('all accounts are rejected for the same reason, not a usage limit', () 
       expect(headers.get('x-codex-rate-limit-reached-type')).toBe(code.startsWith('workspace_') ? code : null)
     }
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))).toHaveLength(2)
-    app.restart()
+    await app.restart()
     const { text } = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(JSON.parse(text).error).toMatchObject({ code, type, message })
   })
 
   test('accounts with different rejections have only their usage limit in common', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     app.members[0]!.sim.always(faults.usageNotIncluded())
     app.members[1]!.sim.always(faults.insufficientQuota())
     expect(await answered(app, NATIVE)).toMatchObject({ status: 429, code: 'usage_limit_reached' })
-    const mixed = testApp({ accounts: 2 })
+    const mixed = await testApp({ accounts: 2 })
     mixed.members[0]!.sim.always(faults.usageNotIncluded())
     mixed.members[1]!.sim.always(faults.usageLimit({ resetsAt: mixed.clock.now() + 3_600_000 }))
     expect(await answered(mixed, NATIVE)).toMatchObject({ status: 429, code: 'usage_limit_reached' })

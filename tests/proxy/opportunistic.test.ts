@@ -168,28 +168,28 @@ describe('account selection', () => {
 })
 
 describe('requests, dry run and admission', () => {
-  const setup = (usedPercent: number) => {
-    const app = testApp()
+  const setup = async (usedPercent: number) => {
+    const app = await testApp()
     const windows = used(usedPercent, 10).windows
     const now = app.clock.now()
     windows.fiveHour!.resetAt = now + HOUR_MS
     windows.weekly!.resetAt = now + 3 * DAY_MS
     const usage = { ...used(0, 0), at: now, windows }
     app.bindings.pool.observe(app.members[0]!.id, usage)
-    const keys = { night: app.key({ trafficClass: 'opportunistic' }), day: app.key() }
+    const keys = { night: await app.key({ trafficClass: 'opportunistic' }), day: await app.key() }
     const ask = async (route: string, key: { key: string } | null, more = {}) => {
       return app.ask(route, { headers: bearer(key), ...more })
     }
     return { app, keys, ask }
   }
   const TURN = 'POST /backend-api/codex/responses'
-  const dryRun = async ({ app, keys }: ReturnType<typeof setup>, name: 'night' | 'day') => {
+  const dryRun = async ({ app, keys }: Awaited<ReturnType<typeof setup>>, name: 'night' | 'day') => {
     const response = await app.ask(`GET /api/explain?key=${keys[name].row.id}`)
     return (await response.json()) as { outcome: string; candidates: { reason: string | null }[] }
   }
 
   test('reject an opportunistic key with 429 and Retry-After 60 while the only account is low', async () => {
-    const world = setup(96)
+    const world = await setup(96)
     const { app, keys, ask } = world
     for (const route of [ADMISSION, TURN]) {
       const response = await ask(route, keys.night, route === TURN ? { json: codexBody() } : {})
@@ -210,7 +210,7 @@ describe('requests, dry run and admission', () => {
   })
 
   test('admit foreground keys and requests without a key then', async () => {
-    const world = setup(96)
+    const world = await setup(96)
     const { app, keys, ask } = world
     for (const key of [keys.day, null]) {
       expect(await (await ask(ADMISSION, key)).json()).toEqual({ admitted: true })
@@ -220,7 +220,7 @@ describe('requests, dry run and admission', () => {
   })
 
   test('admit an opportunistic key while enough is left', async () => {
-    const world = setup(50)
+    const world = await setup(50)
     const { app, keys, ask } = world
     expect(await (await ask(`${ADMISSION}?model=gpt-5.5`, keys.night)).json()).toEqual({ admitted: true })
     expect((await getAnswer(app, TURN, { json: codexBody(), headers: bearer(keys.night) })).status).toBe(200)
@@ -228,7 +228,7 @@ describe('requests, dry run and admission', () => {
   })
 
   test('a foreground request is remembered for its account, an opportunistic one is not', async () => {
-    const { app, keys, ask } = setup(50)
+    const { app, keys, ask } = await setup(50)
     const [account] = app.bindings.pool.all()
     await (await ask(TURN, keys.night, { json: codexBody() })).text()
     expect(account?.lastForegroundAt).toBe(0)
@@ -237,7 +237,7 @@ describe('requests, dry run and admission', () => {
   })
 
   test('requests without quota are no foreground use', async () => {
-    const { app, keys, ask } = setup(50)
+    const { app, keys, ask } = await setup(50)
     const [account] = app.bindings.pool.all()
     const json = { file_name: 'a.txt', file_size: 3, use_case: 'codex' }
     expect((await ask('POST /backend-api/files', keys.day, { json })).status).toBe(200)
@@ -247,23 +247,23 @@ describe('requests, dry run and admission', () => {
   })
 
   test('foreground use is kept across a restart, for as long as it matters', async () => {
-    const { app, keys, ask } = setup(50)
+    const { app, keys, ask } = await setup(50)
     const lastUse = () => app.bindings.pool.all()[0]?.lastForegroundAt
     const at = app.clock.now()
     await (await ask(TURN, keys.day, { json: codexBody() })).text()
     await app.clock.advance(60_000)
     await (await ask(TURN, keys.night, { json: codexBody() })).text()
     await (await ask('POST /backend-api/codex/alpha/search', keys.day, { json: { query: 'x' } })).text()
-    app.restart()
+    await app.restart()
     expect(lastUse()).toBe(at)
     await app.clock.advance(30 * 60_000)
-    app.restart()
+    await app.restart()
     expect(lastUse()).toBe(0)
   })
 
   test('admission checks model, key, capability and draining like a model request', async () => {
-    const { app, ask } = setup(50)
-    const key = app.key({ trafficClass: 'opportunistic', allowedModels: ['gpt-5.4'] })
+    const { app, ask } = await setup(50)
+    const key = await app.key({ trafficClass: 'opportunistic', allowedModels: ['gpt-5.4'] })
     const getCode = async (response: Response) => {
       const { error } = (await response.json()) as { error: { code: string; param: string | null } }
       return [response.status, error.code, error.param]

@@ -102,12 +102,12 @@ describe('account selection', () => {
 
 describe('in a running server', () => {
   const open = async (paidCredits?: PaidCredits, accounts = 1) => {
-    const app = testApp({ accounts, settings: paidCredits ? { paidCredits } : {} })
+    const app = await testApp({ accounts, settings: paidCredits ? { paidCredits } : {} })
     const { id, sim } = app.members[0]!
     const secondary = { usedPercent: 100, windowMinutes: 10_080, resetAt: app.clock.now() + DAY_MS }
     sim.setUsage({ secondary, credits: { hasCredits: true, unlimited: false, balance: '12' } })
     await pollUsage(jobDeps(app), never)
-    return { app, id, admin: people(app).as('admin'), resetAt: secondary.resetAt }
+    return { app, id, admin: await people(app).as('admin'), resetAt: secondary.resetAt }
   }
   const getView = ({ bindings }: TestApp) => bindings.pool.describe()[0]
   const html = { headers: { accept: 'text/html' } }
@@ -125,7 +125,7 @@ describe('in a running server', () => {
     const { app, id } = await open('last', 2)
     expect(getView(app)).toMatchObject({ accountId: id, eligible: true, skipped: null, paidCredits: 'last' })
     await getAnswer(app, POST, { json: codexBody() })
-    expect(app.rows().at(-1)).toMatchObject({ accountId: app.members[1]!.id, paidCredits: false })
+    expect((await app.rows()).at(-1)).toMatchObject({ accountId: app.members[1]!.id, paidCredits: false })
   })
 
   test('never: unavailable until the reset, shown to users and to the client', async () => {
@@ -142,16 +142,16 @@ describe('in a running server', () => {
 
   test('a changed setting applies from the next request on', async () => {
     const { app } = await open('never')
-    app.change({ paidCredits: 'freely' })
+    await app.change({ paidCredits: 'freely' })
     expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
-    app.change({ paidCredits: 'never' })
+    await app.change({ paidCredits: 'never' })
     expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(429)
   })
 
   test('a request that was served with paid credits is marked in log, drawer and API', async () => {
     const { app, admin } = await open('last')
     await getAnswer(app, POST, { json: codexBody() })
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(row).toMatchObject({ status: 'ok', paidCredits: true })
     const { requests } = await (await admin.ask('GET /api/request-logs')).json()
     expect(requests[0]).toMatchObject({ id: row?.id, paidCredits: true })
@@ -160,8 +160,8 @@ describe('in a running server', () => {
   })
 
   test('an account with included quota leaves no mark', async () => {
-    const app = testApp()
+    const app = await testApp()
     await getAnswer(app, POST, { json: codexBody() })
-    expect(app.rows()[0]).toMatchObject({ paidCredits: false })
+    expect((await app.rows())[0]).toMatchObject({ paidCredits: false })
   })
 })

@@ -45,7 +45,7 @@ function flatError(): string {
 
 describe.each(FAULTS)('%s', (_what, fault) => {
   test.each([NATIVE, PUBLIC, CHAT] as const)('%s', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.always(fault)
     for (let turn = 0; turn < 2; turn++) {
       const { text, headers } = await getAnswer(app, route, { json: BODIES[route] })
@@ -55,7 +55,7 @@ describe.each(FAULTS)('%s', (_what, fault) => {
   })
 
   test.each([NATIVE_SOCKET, PUBLIC_SOCKET])('socket %s', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]!.sim.always(fault)
     const socket = await open(service, { path })
     expect(JSON.stringify(await socket.turn(create()))).not.toMatch(/plan[-_]type/)
@@ -64,7 +64,7 @@ describe.each(FAULTS)('%s', (_what, fault) => {
 })
 
 test('a JSON response has none either', async () => {
-  const app = testApp()
+  const app = await testApp()
   const response = { id: 'resp_1', status: 'completed', output: [], plan_type: 'pro', metadata: { plan_type: 'mine' } }
   const text = `event: response.completed\ndata: ${JSON.stringify({ type: 'response.completed', response })}\n\n`
   app.members[0]!.sim.always({ malformedChunk: { afterEvents: 8, text } })

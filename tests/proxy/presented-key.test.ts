@@ -20,38 +20,38 @@ const TURNS: [route: string, json: Record<string, unknown>][] = [
 ]
 
 /** Keys are optional here, which is the default. */
-const withKey = (input: Partial<NewKey> = {}, options: TestOptions = {}) => {
-  const app = testApp(options)
-  const { key, row } = app.key(input)
+const withKey = async (input: Partial<NewKey> = {}, options: TestOptions = {}) => {
+  const app = await testApp(options)
+  const { key, row } = await app.key(input)
   return { app, id: row.id, headers: { authorization: `Bearer ${key}` } }
 }
 
-const lastUsedAt = ({ db }: TestApp) => db.select().from(apiKeys).all()[0]?.lastUsedAt
+const lastUsedAt = async ({ db }: TestApp) => (await db.select().from(apiKeys).all())[0]?.lastUsedAt
 
 describe('while keys are optional', () => {
   test.each(TURNS)('%s: a valid key is recorded and has a "last used"', async (route, json) => {
-    const { app, id, headers } = withKey()
+    const { app, id, headers } = await withKey()
     expect((await getAnswer(app, route, { json, headers })).status).toBe(200)
-    expect(app.rows()).toMatchObject([{ keyId: id, unrecognizedKey: false }])
-    expect(lastUsedAt(app)).not.toBeNull()
+    expect(await app.rows()).toMatchObject([{ keyId: id, unrecognizedKey: false }])
+    expect(await lastUsedAt(app)).not.toBeNull()
   })
 
   test.each(TURNS)('%s: its limit applies', async (route, json) => {
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
-    const { app, headers } = withKey({ limits })
+    const { app, headers } = await withKey({ limits })
     const statuses: number[] = []
     for (let turn = 0; turn < 4; turn++) statuses.push((await getAnswer(app, route, { json, headers })).status)
     expect(statuses).toEqual([200, 200, 429, 429])
   })
 
   test.each(TURNS)('%s: its allowlist applies', async (route, json) => {
-    const { app, headers } = withKey({ allowedModels: ['other'] })
+    const { app, headers } = await withKey({ allowedModels: ['other'] })
     expect((await getAnswer(app, route, { json, headers })).status).toBe(route === NATIVE ? 404 : 403)
     expect(app.upstream.requests).toEqual([])
   })
 
   test('its enforced values reach the upstream', async () => {
-    const { app, headers } = withKey({ enforcedReasoningEffort: 'high', enforcedModel: 'gpt-5.4' })
+    const { app, headers } = await withKey({ enforcedReasoningEffort: 'high', enforcedModel: 'gpt-5.4' })
     for (const [route, json] of TURNS.slice(0, 3)) await getAnswer(app, route, { json, headers })
     for (const { body } of app.upstream.requests)
       expect(body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'high' } })
@@ -59,7 +59,7 @@ describe('while keys are optional', () => {
   })
 
   test('its allowlist restricts the catalog', async () => {
-    const { app, headers } = withKey({ allowedModels: ['no-such-model'] })
+    const { app, headers } = await withKey({ allowedModels: ['no-such-model'] })
     const all = await (await app.ask('GET /v1/models')).json()
     expect((all as { data: unknown[] }).data.length).toBeGreaterThan(0)
     const narrowed = await (await app.ask('GET /v1/models', { headers })).json()
@@ -68,12 +68,12 @@ describe('while keys are optional', () => {
 
   test('it also applies to a client in a range that needs no key', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
-    const { app, id, headers } = withKey({}, { environment })
+    const { app, id, headers } = await withKey({}, { environment })
     const from = { json: codexBody(), peer: '203.0.113.9' }
     await getAnswer(app, NATIVE, { ...from, headers })
     await getAnswer(app, NATIVE, from)
     await getAnswer(app, NATIVE, { ...from, headers: { authorization: 'Bearer x' } })
-    expect(app.rows().map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual([
+    expect((await app.rows()).map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual([
       [id, false],
       [null, false],
       [null, true],
@@ -83,10 +83,10 @@ describe('while keys are optional', () => {
   test.each(['Bearer sk-anything', 'Bearer sk-clb-unknown', 'Basic a2V5', 'sk-clb-naked'])(
     '%p is served and logged as an unrecognized key',
     async (authorization) => {
-      const app = testApp()
+      const app = await testApp()
       for (const [route, json] of TURNS)
         expect((await getAnswer(app, route, { json, headers: { authorization } })).status).toBe(200)
-      expect(app.rows().map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual(
+      expect((await app.rows()).map(({ keyId, unrecognizedKey }) => [keyId, unrecognizedKey])).toEqual(
         TURNS.map(() => [null, true]),
       )
       const logged = await (await app.ask('GET /api/request-logs')).json()
@@ -98,42 +98,42 @@ describe('while keys are optional', () => {
   )
 
   test.each([undefined, '', 'Bearer '])('no key (%p) is not an unrecognized one', async (authorization) => {
-    const app = testApp()
+    const app = await testApp()
     const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
     for (const [route, json] of TURNS) expect((await getAnswer(app, route, { json, headers })).status).toBe(200)
-    expect(app.rows().map(({ unrecognizedKey }) => unrecognizedKey)).toEqual(TURNS.map(() => false))
+    expect((await app.rows()).map(({ unrecognizedKey }) => unrecognizedKey)).toEqual(TURNS.map(() => false))
   })
 })
 
 describe('a revoked key does not give open access while keys are optional', () => {
-  const ways: [name: string, take: (app: TestApp, id: string) => void][] = [
+  const ways: [name: string, take: (app: TestApp, id: string) => Promise<unknown>][] = [
     ['switched off', (app, id) => change(app, id, { isActive: false })],
     ['expired', (app, id) => change(app, id, { expiresAt: 1 })],
     [
       'of a disabled owner',
-      (app, id) => {
+      async (app, id) => {
         const owner = { id: 'usr_1', username: 'ann', roleId: 'role_admin', status: 'disabled' as const, createdAt: 0 }
-        commit(app.db, (tx) => {
-          tx.insert(users).values(owner).run()
-          tx.update(apiKeys).set({ ownerUserId: owner.id }).run()
+        await commit(app.db, async (tx) => {
+          await tx.insert(users).values(owner).run()
+          await tx.update(apiKeys).set({ ownerUserId: owner.id }).run()
         })
-        app.bindings.keys.reload()
-        expect(app.bindings.keys.byHash(app.db.select().from(apiKeys).all()[0]!.keyHash)).toMatchObject({ id })
+        await app.bindings.keys.reload()
+        expect(app.bindings.keys.byHash((await app.db.select().from(apiKeys).all())[0]!.keyHash)).toMatchObject({ id })
       },
     ],
   ]
-  const change = ({ db, bindings }: TestApp, id: string, patch: Parameters<typeof updateKey>[2]) =>
-    void commit(db, (tx) =>
+  const change = async ({ db, bindings }: TestApp, id: string, patch: Parameters<typeof updateKey>[2]) =>
+    void (await commit(db, (tx) =>
       updateKey(tx, id, patch, {
         actor: { id: 'test', method: null, address: null, at: 0 },
         random: bindings.random,
         scope: 'all',
       }),
-    )
+    ))
 
   test.each(ways)('%s', async (_name, take) => {
-    const { app, id, headers } = withKey()
-    take(app, id)
+    const { app, id, headers } = await withKey()
+    await take(app, id)
     for (const [route, json] of [...TURNS, ['GET /v1/models', undefined] as const]) {
       const answer = await getAnswer(app, route, { json, headers })
       expect([route, answer.status, JSON.parse(answer.text).error.code]).toEqual([route, 401, 'invalid_api_key'])

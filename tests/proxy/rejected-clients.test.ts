@@ -11,8 +11,8 @@ const SECRET = 'sk-clb-this-is-nobodys-key-0123456789'
 const KEY_AUTH = { settings: { apiKeyAuthEnabled: true } }
 const MINUTE_MS = 60_000
 
-const rejected = ({ bindings, db }: TestApp) => {
-  bindings.ledger.flush()
+const rejected = async ({ bindings, db }: TestApp) => {
+  await bindings.ledger.flush()
   return db.select().from(rejectedClients).orderBy(rejectedClients.id).all()
 }
 
@@ -20,13 +20,13 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 describe('each reason leaves a row', () => {
   test.each([PUBLIC, NATIVE, 'GET /v1/models', 'GET /v1/responses'])('%s: an unknown key', async (route) => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await app.ask(route, {
       json: route.startsWith('POST') ? codexBody() : undefined,
       headers: bearer(SECRET),
       peer: REMOTE,
     })
-    expect(rejected(app)).toMatchObject([
+    expect(await rejected(app)).toMatchObject([
       {
         client: REMOTE,
         reason: 'unknown_key',
@@ -36,48 +36,52 @@ describe('each reason leaves a row', () => {
         route: route.split(' ')[1],
       },
     ])
-    expect(JSON.stringify(rejected(app)) + app.lines.join()).not.toContain('this-is')
+    expect(JSON.stringify(await rejected(app)) + app.lines.join()).not.toContain('this-is')
   })
 
   test.each([
     ['an expired key', { expiresAt: '2020-01-01T00:00:00Z' }, 'expired_key'],
     ['a key that is disabled', { isActive: false }, 'inactive_key'],
   ] as const)('%s', async (_name, patch, reason) => {
-    const app = testApp(KEY_AUTH)
-    const { key, row } = app.key()
+    const app = await testApp(KEY_AUTH)
+    const { key, row } = await app.key()
     expect((await app.ask(`PATCH /api/api-keys/${row.id}`, { json: patch })).status).toBe(200)
     expect((await getAnswer(app, PUBLIC, { json: codexBody(), headers: bearer(key) })).status).toBe(401)
-    expect(rejected(app)).toMatchObject([{ client: '127.0.0.1', reason, keyId: row.id, keyStart: key.slice(0, 8) }])
+    expect(await rejected(app)).toMatchObject([
+      { client: '127.0.0.1', reason, keyId: row.id, keyStart: key.slice(0, 8) },
+    ])
   })
 
   test('no key, a remote client while keys are optional, and the firewall', async () => {
-    const required = testApp(KEY_AUTH)
+    const required = await testApp(KEY_AUTH)
     await required.ask('GET /v1/models')
-    expect(rejected(required)).toMatchObject([{ reason: 'missing_key', client: '127.0.0.1', keyStart: null }])
-    const optional = testApp()
-    await optional.ask('GET /v1/models', { peer: REMOTE, headers: bearer(optional.key().key) })
-    expect(rejected(optional)).toMatchObject([{ reason: 'remote_client', client: REMOTE }])
+    expect(await rejected(required)).toMatchObject([{ reason: 'missing_key', client: '127.0.0.1', keyStart: null }])
+    const optional = await testApp()
+    await optional.ask('GET /v1/models', { peer: REMOTE, headers: bearer((await optional.key()).key) })
+    expect(await rejected(optional)).toMatchObject([{ reason: 'remote_client', client: REMOTE }])
     await optional.ask('POST /api/firewall/ips', { json: { ipAddress: '198.51.100.7' } })
     await optional.ask('GET /v1/models')
-    expect(rejected(optional)[1]).toMatchObject({ reason: 'firewall', client: '127.0.0.1' })
+    expect((await rejected(optional))[1]).toMatchObject({ reason: 'firewall', client: '127.0.0.1' })
   })
 
   test.each([PUBLIC, NATIVE])('%s: a model that is not allowed', async (route) => {
-    const app = testApp()
-    const { key, row } = app.key({ allowedModels: ['other'] })
+    const app = await testApp()
+    const { key, row } = await app.key({ allowedModels: ['other'] })
     for (let n = 0; n < 3; n++) await getAnswer(app, route, { json: codexBody(), headers: bearer(key) })
-    expect(rejected(app)).toMatchObject([{ reason: 'model_not_allowed', keyId: row.id, model: 'gpt-5.5', count: 3 }])
-    expect(app.rows()).toEqual([])
+    expect(await rejected(app)).toMatchObject([
+      { reason: 'model_not_allowed', keyId: row.id, model: 'gpt-5.5', count: 3 },
+    ])
+    expect(await app.rows()).toEqual([])
   })
 
   test('other failures leave none', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     await getAnswer(app, PUBLIC, { json: codexBody() })
     await app.ask('GET /v1/nothing')
     await app.ask(PUBLIC, { body: '{' })
     app.bindings.lifecycle.draining = true
     await app.ask(PUBLIC, { json: codexBody() })
-    expect(rejected(app)).toEqual([])
+    expect(await rejected(app)).toEqual([])
   })
 })
 
@@ -87,67 +91,67 @@ describe('never the secret', () => {
     ['0123456789abcdef', '01234567'],
     ['x', null],
   ])('of %p only %p is kept', async (secret, kept) => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     await app.ask('GET /v1/models', { headers: bearer(secret) })
-    expect(rejected(app)).toMatchObject([{ reason: 'unknown_key', keyStart: kept }])
+    expect(await rejected(app)).toMatchObject([{ reason: 'unknown_key', keyStart: kept }])
   })
 })
 
 describe('a flood', () => {
   test('of one client costs a row a minute and one line in the server log', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     const warnings = () => app.lines.filter((line) => / warn /i.test(line) && line.includes(REMOTE))
     for (let n = 0; n < 500; n++) await app.ask('GET /v1/models', { headers: bearer(`${SECRET}${n}`), peer: REMOTE })
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     for (let n = 0; n < 20; n++) await app.ask('GET /v1/models', { headers: bearer(SECRET), peer: REMOTE })
     await app.ask('GET /v1/models', { peer: REMOTE })
-    expect(rejected(app).map(({ reason, count }) => [reason, count])).toEqual([
+    expect((await rejected(app)).map(({ reason, count }) => [reason, count])).toEqual([
       ['unknown_key', 520],
       ['missing_key', 1],
     ])
     expect(warnings()).toHaveLength(1)
     await app.clock.advance(MINUTE_MS)
     await app.ask('GET /v1/models', { headers: bearer(SECRET), peer: REMOTE })
-    expect(rejected(app).map(({ count }) => count)).toEqual([520, 1, 1])
+    expect((await rejected(app)).map(({ count }) => count)).toEqual([520, 1, 1])
     expect(warnings()).toHaveLength(2)
   })
 
   test('of many clients costs 1,000 rows an hour, also across a restart, and every rejection is counted', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     const from = (n: number) => app.ask('GET /v1/models', { peer: `198.${18 + (n >> 8)}.0.${n & 255}` })
     for (let n = 0; n < 1500; n++) {
-      if (n === 600) app.restart()
+      if (n === 600) await app.restart()
       await from(n)
     }
-    const rows = rejected(app)
+    const rows = await rejected(app)
     expect(rows.length).toBeLessThanOrEqual(1000)
     expect(rows.reduce((sum, { count }) => sum + count, 0)).toBe(1500)
     expect(rows.filter(({ client }) => client === '*')).toMatchObject([{ reason: 'missing_key' }])
     await app.clock.advance(60 * MINUTE_MS)
     await from(7)
-    expect(rejected(app)).toHaveLength(rows.length + 1)
+    expect(await rejected(app)).toHaveLength(rows.length + 1)
   })
 
   test('waits for no disk, and loses nothing while the database fails', async () => {
-    const app = testApp(KEY_AUTH)
+    const app = await testApp(KEY_AUTH)
     app.sqlite.run('ALTER TABLE rejected_clients RENAME TO away')
     await app.ask('GET /v1/models')
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     expect(app.bindings.ledger.healthy).toBe(false)
     await app.ask('GET /v1/models')
     app.sqlite.run('ALTER TABLE away RENAME TO rejected_clients')
-    expect(rejected(app)).toMatchObject([{ count: 2 }])
+    expect(await rejected(app)).toMatchObject([{ count: 2 }])
     expect(app.bindings.ledger.healthy).toBe(true)
   })
 })
 
 test('real requests and their totals are unaffected', async () => {
-  const app = testApp(KEY_AUTH)
-  const { key } = app.key({ allowedModels: ['gpt-5.5'] })
+  const app = await testApp(KEY_AUTH)
+  const { key } = await app.key({ allowedModels: ['gpt-5.5'] })
   await getAnswer(app, PUBLIC, { json: codexBody(), headers: bearer(key) })
-  const before = { rows: app.rows(), hours: app.db.select().from(requestHours).all() }
+  const before = { rows: await app.rows(), hours: await app.db.select().from(requestHours).all() }
   await app.ask(PUBLIC, { json: codexBody(), headers: bearer(SECRET) })
   await getAnswer(app, PUBLIC, { json: codexBody('hi', { model: 'gpt-5.4' }), headers: bearer(key) })
-  expect(rejected(app)).toHaveLength(2)
-  expect({ rows: app.rows(), hours: app.db.select().from(requestHours).all() }).toEqual(before)
+  expect(await rejected(app)).toHaveLength(2)
+  expect({ rows: await app.rows(), hours: await app.db.select().from(requestHours).all() }).toEqual(before)
 })

@@ -16,14 +16,14 @@ const getView = (app: TestApp, n = 0) =>
   app.bindings.pool.describe().find(({ accountId }) => accountId === app.members[n]!.id)
 
 const capped = async (usage: Usage, accounts = 1) => {
-  const app = testApp({ accounts: Array.from({ length: accounts }, () => ({ plan: 'business' as const })) })
+  const app = await testApp({ accounts: Array.from({ length: accounts }, () => ({ plan: 'business' as const })) })
   app.members[0]!.sim.setUsage(usage)
   await poll(app)
   return app
 }
 
 test('a spend cap in a poll without windows', async () => {
-  const app = testApp({ accounts: [{ plan: 'business' }] })
+  const app = await testApp({ accounts: [{ plan: 'business' }] })
   const resetAt = app.clock.now() + HOUR_MS
   const body = {
     plan_type: 'business',
@@ -68,10 +68,10 @@ describe('each limit of a poll has its own message', () => {
 test('the account page, the overview, the log and the routing simulator use the same words', async () => {
   const app = await capped({ spendControl: { reached: true } }, 2)
   expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
-  const [first] = app.attemptRows()
+  const [first] = await app.attemptRows()
   const skipped = { id: app.members[0]!.id, skipped: 'spend_cap_reached' }
   expect(first?.considered).toContainEqual(expect.objectContaining(skipped))
-  const admin = people(app).as('admin')
+  const admin = await people(app).as('admin')
   const page = await (
     await admin.ask(`GET /accounts/${app.members[0]!.id}`, { headers: { accept: 'text/html' } })
   ).text()
@@ -83,9 +83,9 @@ test('the account page, the overview, the log and the routing simulator use the 
 })
 
 test('a stream event makes the account unavailable before its next request', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
-  app.prefer(id)
+  await app.prefer(id)
   sim.setUsage({ limitReached: true })
   sim.next({ rateLimitsEvent: true })
   expect((await getAnswer(app, POST, { json: codexBody() })).status).toBe(200)
@@ -95,9 +95,9 @@ test('a stream event makes the account unavailable before its next request', asy
 })
 
 test('a rejected request whose headers name the spend cap is described as such, with the end of the rejection', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
-  app.prefer(id)
+  await app.prefer(id)
   const resetsAt = app.clock.now() + HOUR_MS
   const headers = { 'x-codex-rate-limit-reached-type': 'workspace_member_usage_limit_reached' }
   sim.next(faults.usageLimit({ resetsAt, headers }))
@@ -106,7 +106,7 @@ test('a rejected request whose headers name the spend cap is described as such, 
 })
 
 test('a used-up weekly window with paid credits is not a limit, whatever the report omits', async () => {
-  const app = testApp()
+  const app = await testApp()
   const [{ id, sim }] = app.members as [(typeof app.members)[0]]
   const now = app.clock.now()
   const secondary = { usedPercent: 100, windowMinutes: 10_080, resetAt: now + HOUR_MS }

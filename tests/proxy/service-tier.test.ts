@@ -29,11 +29,11 @@ const answeredWith = (serviceTier: string | null) => {
 }
 
 const served = async (sent: Record<string, unknown>, answered: string | null, key: Partial<NewKey> | null = null) => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.next(answeredWith(answered))
-  const headers: Record<string, string> = key ? { authorization: `Bearer ${app.key(key).key}` } : {}
+  const headers: Record<string, string> = key ? { authorization: `Bearer ${(await app.key(key)).key}` } : {}
   expect((await getAnswer(app, NATIVE, { json: codexBody('hello', sent), headers })).status).toBe(200)
-  const [row] = app.rows()
+  const [row] = await app.rows()
   return [row?.serviceTier, row?.costMicros]
 }
 

@@ -12,6 +12,7 @@ import { createLog } from '../../src/lib/log.ts'
 import { StreamSlots } from '../../src/proxy/pool/stream-slots.ts'
 import { ManualClock } from '../support/clock.ts'
 import { anAccountRow } from '../support/keys.ts'
+import { loseAnswer } from '../support/lost-answer.ts'
 
 const cleanUps: (() => void)[] = []
 afterEach(() => {
@@ -21,7 +22,7 @@ afterEach(() => {
 const log = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
 
 /** Processes 1 to `count`, and the account `acc`. */
-const world = (count = 3) => {
+const world = async (count = 3) => {
   const dir = mkdtempSync(join(tmpdir(), 'slots-'))
   cleanUps.push(() => rmSync(dir, { recursive: true, force: true }))
   const clock = new ManualClock()
@@ -33,7 +34,7 @@ const world = (count = 3) => {
   }
   const { sqlite, db } = opened()
   migrate(sqlite, MIGRATIONS, 0)
-  anAccountRow(db, 'acc')
+  await anAccountRow(db, 'acc')
   const alive = new Set<number>()
   /** `isShared`: whether other processes run streams; false for a single process. */
   const start = (number: number, isShared = () => true) => {
@@ -45,9 +46,9 @@ const world = (count = 3) => {
     const account = { id: 'acc', inFlight: 0 }
     return {
       account,
-      begin: (cap: number) => {
+      begin: async (cap: number) => {
         if (account.inFlight >= cap && cap > 0) return false
-        const isCovered = slots.cover(account, cap)
+        const isCovered = slots.covers(account, cap) || (await slots.take(account, cap))
         if (isCovered) account.inFlight++
         return isCovered
       },
@@ -58,101 +59,129 @@ const world = (count = 3) => {
       handOver: () => slots.handOver([account]),
       isBusy: () => slots.isBusy,
       kill: () => alive.delete(number),
+      loseAnswer: () => loseAnswer(own.db),
     }
   }
-  const stored = () => db.select().from(accounts).where(eq(accounts.id, 'acc')).get()?.streamSlots ?? null
+  const stored = async () => (await db.select().from(accounts).where(eq(accounts.id, 'acc')).get())?.streamSlots ?? null
   return { clock, start, stored, sqlite, processes: Array.from({ length: count }, (_, i) => start(i + 1)) }
 }
 
-test.each([1, 4, 8, 17])('of a limit of %d no more streams run over three processes, and no fewer', (cap) => {
-  const { processes } = world()
-  for (let i = 0; i < 3 * cap; i++) processes[i % 3]!.begin(cap)
+test.each([1, 4, 8, 17])('of a limit of %d no more streams run over three processes, and no fewer', async (cap) => {
+  const { processes } = await world()
+  for (let i = 0; i < 3 * cap; i++) await processes[i % 3]!.begin(cap)
   expect(processes.reduce((sum, { account }) => sum + account.inFlight, 0)).toBe(cap)
 })
 
 test('a slot that is not used goes to another process after a second', async () => {
-  const { clock, processes, stored } = world()
+  const { clock, processes, stored } = await world()
   const [a, b] = processes
-  for (let i = 0; i < 4; i++) expect(a!.begin(4)).toBe(true)
-  expect(b!.begin(4)).toBe(false)
+  for (let i = 0; i < 4; i++) expect(await a!.begin(4)).toBe(true)
+  expect(await b!.begin(4)).toBe(false)
   a!.end()
   await clock.advance('900ms')
-  expect(b!.begin(4)).toBe(false)
+  expect(await b!.begin(4)).toBe(false)
   await clock.advance('100ms')
-  expect(stored()).toEqual({ 1: 3 })
-  expect(b!.begin(4)).toBe(true)
-  expect(b!.begin(4)).toBe(false)
+  expect(await stored()).toEqual({ 1: 3 })
+  expect(await b!.begin(4)).toBe(true)
+  expect(await b!.begin(4)).toBe(false)
 })
 
 test('a stream after a pause of less than a second needs no new slot', async () => {
-  const { clock, processes, stored } = world()
+  const { clock, processes, stored } = await world()
   const [a] = processes
-  a!.begin(4)
+  await a!.begin(4)
   a!.end()
   await clock.advance('500ms')
-  a!.begin(4)
+  await a!.begin(4)
   await clock.advance('5s')
-  expect(stored()).toEqual({ 1: 1 })
+  expect(await stored()).toEqual({ 1: 1 })
   a!.end()
   await clock.advance('1s')
-  expect(stored()).toBeNull()
+  expect(await stored()).toBeNull()
   expect(clock.pending).toBe(0)
 })
 
-test('slots of a process that was killed are free again, also for its successor with another number', () => {
-  const { processes, start, stored } = world()
+test('slots of a process that was killed are free again, also for its successor with another number', async () => {
+  const { processes, start, stored } = await world()
   const [a, b, c] = processes
   for (let i = 0; i < 2; i++) a!.begin(4)
   for (let i = 0; i < 2; i++) b!.begin(4)
-  expect(c!.begin(4)).toBe(false)
+  expect(await c!.begin(4)).toBe(false)
   a!.kill()
-  expect(c!.begin(4)).toBe(true)
-  expect(stored()?.[1]).toBeUndefined()
+  expect(await c!.begin(4)).toBe(true)
+  expect((await stored())?.[1]).toBeUndefined()
   b!.kill()
   const next = start(4)
-  expect(next.begin(4)).toBe(true)
-  expect(stored()).toMatchObject({ 4: 1 })
+  expect(await next.begin(4)).toBe(true)
+  expect(await stored()).toMatchObject({ 4: 1 })
 })
 
-test('without a limit no slots are taken, and a lowered limit ends no stream', () => {
-  const { processes, stored } = world()
+test('without a limit no slots are taken, and a lowered limit ends no stream', async () => {
+  const { processes, stored } = await world()
   const [a, b] = processes
-  for (let i = 0; i < 20; i++) expect(a!.begin(0)).toBe(true)
-  expect(stored()).toBeNull()
+  for (let i = 0; i < 20; i++) expect(await a!.begin(0)).toBe(true)
+  expect(await stored()).toBeNull()
   for (let i = 0; i < 20; i++) a!.end()
-  for (let i = 0; i < 4; i++) expect(b!.begin(8)).toBe(true)
-  expect(b!.begin(2)).toBe(false)
-  expect(a!.begin(2)).toBe(false)
+  for (let i = 0; i < 4; i++) expect(await b!.begin(8)).toBe(true)
+  expect(await b!.begin(2)).toBe(false)
+  expect(await a!.begin(2)).toBe(false)
   expect(b!.account.inFlight).toBe(4)
 })
 
 test('a single process takes no slots, and shares the limit with its successor until its streams have ended', async () => {
-  const { clock, start, stored } = world(0)
+  const { clock, start, stored } = await world(0)
   const isAlone = () => false
   const earlier = start(1, isAlone)
-  for (let i = 0; i < 2; i++) expect(earlier.begin(3)).toBe(true)
-  expect(stored()).toBeNull()
+  for (let i = 0; i < 2; i++) expect(await earlier.begin(3)).toBe(true)
+  expect(await stored()).toBeNull()
   let isEarlierAlive = true
   const later = start(2, () => isEarlierAlive)
-  earlier.handOver()
-  expect(stored()).toEqual({ 1: 2 })
-  expect([later.begin(3), later.begin(3)]).toEqual([true, false])
-  expect(earlier.begin(3)).toBe(false) // another attempt of a request that it still serves
+  await earlier.handOver()
+  expect(await stored()).toEqual({ 1: 2 })
+  expect([await later.begin(3), await later.begin(3)]).toEqual([true, false])
+  expect(await earlier.begin(3)).toBe(false) // another attempt of a request that it still serves
   earlier.end()
   await clock.advance('1s')
-  expect([later.begin(3), later.begin(3)]).toEqual([true, false])
+  expect([await later.begin(3), await later.begin(3)]).toEqual([true, false])
   earlier.kill()
   isEarlierAlive = false
-  expect(later.begin(3)).toBe(true)
+  expect(await later.begin(3)).toBe(true)
 })
 
 test('while the database is locked no slot is taken, and the lock is tried once a second', async () => {
-  const { clock, processes, sqlite, stored } = world(1)
+  const { clock, processes, sqlite, stored } = await world(1)
   const [a] = processes
   sqlite.run('BEGIN IMMEDIATE')
-  expect([a!.begin(4), a!.isBusy()]).toEqual([false, true])
+  expect([await a!.begin(4), a!.isBusy()]).toEqual([false, true])
   sqlite.run('ROLLBACK')
-  expect(a!.begin(4)).toBe(false) // not tried again yet
+  expect(await a!.begin(4)).toBe(false) // not tried again yet
   await clock.advance('1s')
-  expect([a!.isBusy(), a!.begin(4), stored()]).toEqual([false, true, { 1: 1 }])
+  expect([a!.isBusy(), await a!.begin(4), await stored()]).toEqual([false, true, { 1: 1 }])
 })
+
+test.each(['take', 'return'])(
+  'after a %s without an answer, no slot is given twice, and none stays lost',
+  async (what) => {
+    const { processes, clock, stored } = await world()
+    const [first] = processes
+    if (what === 'return') {
+      await first!.begin(2)
+      await first!.begin(2)
+      first!.loseAnswer()
+      first!.end()
+      first!.end()
+      await clock.advance('1s')
+    } else {
+      first!.loseAnswer()
+      expect(await first!.begin(2)).toBe(false)
+    }
+    for (let i = 0; i < 6; i++) await processes[i % 3]!.begin(2)
+    expect(processes.reduce((sum, { account }) => sum + account.inFlight, 0)).toBeLessThanOrEqual(2)
+    await clock.advance('2s')
+    for (const { account, end } of processes) while (account.inFlight > 0) end()
+    await clock.advance('2s')
+    if (await first!.begin(2)) first!.end()
+    await clock.advance('3s')
+    expect(await stored()).toBeNull()
+  },
+)

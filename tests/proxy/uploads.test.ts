@@ -24,7 +24,7 @@ const settle = async ({ clock }: TestApp) => {
 
 describe('a declared body that does not arrive', () => {
   test('reserves nothing, however large it is', async () => {
-    const app = testApp()
+    const app = await testApp()
     const headers = { 'content-length': String(128 * MIB) }
     const stalled = Array.from({ length: 6 }, () => upload())
     const asked = stalled.map(({ body }) => app.ask(NATIVE, { body, headers }))
@@ -37,7 +37,7 @@ describe('a declared body that does not arrive', () => {
   })
 
   test('reserves what has arrived of it', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body, feed } = upload(new Uint8Array(3 * MIB))
     const asked = app.ask(NATIVE, { body, headers: { 'content-length': String(128 * MIB) } })
     await settle(app)
@@ -59,7 +59,7 @@ describe('a body with very many values, which would block the server and take gi
   ]
 
   test.each(ROUTES)('is rejected without being parsed, however small it was on the wire: %s', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     const body = zstdCompressSync(crowded)
     expect(body.length).toBeLessThan(4096)
     const answer = await getAnswer(app, route, { body, headers: { 'content-encoding': 'zstd' } })
@@ -72,7 +72,7 @@ describe('a body with very many values, which would block the server and take gi
   })
 
   test('is accepted if it is only long', async () => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, NATIVE, { json: codexBody('[{,'.repeat(600_000)) })
     expect(answer.status).toBe(200)
     await expectNothingLeft(app)
@@ -83,8 +83,8 @@ describe('a key that is revoked during the body upload', () => {
   test.each([NATIVE, 'POST /v1/responses', 'POST /v1/chat/completions', 'POST /backend-api/codex/responses/compact'])(
     'serves no request any more: %s',
     async (route) => {
-      const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-      const { key } = app.key({ expiresAt: app.clock.now() + 20_000 })
+      const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+      const { key } = await app.key({ expiresAt: app.clock.now() + 20_000 })
       const { body, feed } = upload(Buffer.from('{'))
       const asked = app.ask(route, { body, headers: { authorization: `Bearer ${key}` } })
       await settle(app)
@@ -111,14 +111,14 @@ describe('a body that arrives slowly', () => {
     ['POST /v1/chat/completions', { model: 'gpt-5.5', messages: [{ role: 'user', content: 'x'.repeat(300) }] }, 200],
     [DASHBOARD, { capacityWaitSeconds: 7 }, 200],
   ]
-  const started = (route: string) => {
-    const app = testApp()
+  const started = async (route: string) => {
+    const app = await testApp()
     const { body, feed } = upload()
     return { app, feed, asked: app.ask(route, { body, headers: { 'content-type': 'application/json' } }) }
   }
 
   test.each(routes)('is served however long it takes: %s', async (route, json, status) => {
-    const { app, feed, asked } = started(route)
+    const { app, feed, asked } = await started(route)
     const bytes = Buffer.from(JSON.stringify(json))
     for (let at = 0; at < bytes.length; at += Math.ceil(bytes.length / 20)) {
       await app.clock.advance('29s')
@@ -129,7 +129,7 @@ describe('a body that arrives slowly', () => {
   })
 
   test.each(routes)('is rejected with 408 after 30 s without a byte: %s', async (route) => {
-    const { app, feed, asked } = started(route)
+    const { app, feed, asked } = await started(route)
     await app.clock.advance('29s')
     feed.enqueue(Buffer.from('{'))
     await app.clock.advance('31s')
@@ -142,8 +142,8 @@ describe('a body that arrives slowly', () => {
 
 describe("the server's idle limit", () => {
   /** The limits set on the connection, in order. */
-  const watched = () => {
-    const app = testApp()
+  const watched = async () => {
+    const app = await testApp()
     const limits: number[] = []
     const timeout = (_request: Request, seconds: number) => void limits.push(seconds)
     app.bindings.server = { timeout } as unknown as Bun.Server<unknown> // as: nothing else of it is used here
@@ -151,7 +151,7 @@ describe("the server's idle limit", () => {
   }
 
   test('is disabled while a body of unknown size arrives', async () => {
-    const { app, limits } = watched()
+    const { app, limits } = await watched()
     const { body, feed } = upload(Buffer.from('{'))
     const asked = app.ask(NATIVE, { body })
     await settle(app)
@@ -162,7 +162,7 @@ describe("the server's idle limit", () => {
   })
 
   test('is 30 s and three for each KiB while a small body arrives in one piece', async () => {
-    const { app, limits } = watched()
+    const { app, limits } = await watched()
     const body = Buffer.from(JSON.stringify(codexBody('x'.repeat(10_000))))
     const headers = { 'content-length': String(body.length) }
     expect((await getAnswer(app, NATIVE, { body, headers })).status).toBe(200)
@@ -174,14 +174,14 @@ describe("the server's idle limit", () => {
     ['an error', NATIVE, codexBody('hello', { model: '' }), 400, 30],
     ['a stream', NATIVE, codexBody(), 200, 255],
   ])('is disabled for the model and restored before the end of %s', async (_name, route, json, status, limit) => {
-    const { app, limits } = watched()
+    const { app, limits } = await watched()
     expect((await getAnswer(app, route, { json })).status).toBe(status)
     expect(limits).toEqual([0, 0, limit])
     await expectNothingLeft(app)
   })
 
   test('is long during a stream, which has keepalives', async () => {
-    const { app, limits } = watched()
+    const { app, limits } = await watched()
     app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
     const response = await app.ask(NATIVE, { json: codexBody() })
     expect(limits).toEqual([0, 0, 255])
@@ -195,7 +195,7 @@ describe('a compressed body', () => {
   const headers = { 'content-encoding': 'zstd' }
 
   test('is counted while it is decoded, not afterwards', async () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 32 } })
+    const app = await testApp({ settings: { inFlightBodyMiB: 32 } })
     const body = bomb(12)
     let most = 0
     const { bodies } = app.bindings
@@ -215,7 +215,7 @@ describe('a compressed body', () => {
 })
 
 test('a byte order mark is not part of the body', async () => {
-  const app = testApp()
+  const app = await testApp()
   const text = JSON.stringify(codexBody())
   for (const json of [text, text.replace('"store":false', '"store":true')])
     expect((await getAnswer(app, NATIVE, { body: Buffer.from(`\uFEFF${json}`) })).status).toBe(200)
@@ -224,7 +224,7 @@ test('a byte order mark is not part of the body', async () => {
 })
 
 test('a second byte order mark is invalid JSON', async () => {
-  const app = testApp()
+  const app = await testApp()
   for (const more of [{}, { store: true }]) {
     const answer = await getAnswer(app, NATIVE, {
       body: Buffer.from(`\uFEFF\uFEFF${JSON.stringify(codexBody('hi', more))}`),

@@ -17,21 +17,21 @@ const getChunks = (text: string) =>
 
 describe('/v1/responses', () => {
   test('returns one document when no stream is requested', async () => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
     expect(answer.status).toBe(200)
     const response = JSON.parse(answer.text)
     expect(response).toMatchObject({ object: 'response', status: 'completed' })
     expect(response.output.at(-1).content[0].text).toBe(HELLO)
     expect(lastBody(app)).toMatchObject({ store: false, stream: true, input: [{ role: 'user' }] })
-    expect(app.rows()[0]).toMatchObject({ route: '/v1/responses', status: 'ok', responseId: response.id })
+    expect((await app.rows())[0]).toMatchObject({ route: '/v1/responses', status: 'ok', responseId: response.id })
     await expectNothingLeft(app)
   })
 
   test.each(['[DONE]', '{oops', '{"text":"of no type"}'])(
     'streams only events, because SDKs would take %s for the end, or fail',
     async (data) => {
-      const app = testApp()
+      const app = await testApp()
       app.members[0]!.sim.next({ malformedChunk: { afterEvents: 7, text: `data: ${data}\n\n` }, omitTerminal: true })
       const { text, events } = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
       expect(text).not.toContain(data)
@@ -48,7 +48,7 @@ describe('/v1/responses', () => {
     Object.entries(unfilled).map(([name, output]) => ({ name, status, output })),
   )
   test.each(ends)('streams a response.$status with $name and its content so far', async ({ status, output }) => {
-    const app = testApp()
+    const app = await testApp()
     const done = { type: 'response.output_item.done', output_index: 0, item }
     for (const said of [[done], []]) {
       const sent = [
@@ -67,7 +67,7 @@ describe('/v1/responses', () => {
   })
 
   test('streams and collects the content of a finished item that ends again without it', async () => {
-    const app = testApp()
+    const app = await testApp()
     const done = (output_index: number, one: object) => ({ type: 'response.output_item.done', output_index, item: one })
     const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'look', arguments: '{"at":1}' }
     const sent = [
@@ -106,7 +106,7 @@ describe('/v1/responses', () => {
       ],
     ],
   ])('streams and collects the content of an item that %s', async (_, said) => {
-    const app = testApp()
+    const app = await testApp()
     const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
     const body = [...said, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
     const answer = { status: 200, headers: { 'content-type': 'text/event-stream' }, body }
@@ -120,7 +120,7 @@ describe('/v1/responses', () => {
   })
 
   test('streams no empty call if all its deltas were empty', async () => {
-    const app = testApp()
+    const app = await testApp()
     const delta = { type: 'response.function_call_arguments.delta', output_index: 1, delta: '{"at":' }
     const ended = { type: 'response.incomplete', response: { id: 'resp_1', status: 'incomplete', output: [] } }
     const body = [begun(1, call), delta, ended].map((event) => `data: ${JSON.stringify(event)}\n\n`).join('')
@@ -131,7 +131,7 @@ describe('/v1/responses', () => {
   })
 
   test('streams without the events that are internal to Sluice and the upstream', async () => {
-    const app = testApp({
+    const app = await testApp({
       accounts: [{ usage: { primary: { usedPercent: 12, windowMinutes: 300, resetAt: Date.UTC(2026, 0, 1, 4) } } }],
     })
     app.members[0]!.sim.always({ rateLimitsEvent: true })
@@ -149,7 +149,7 @@ describe('/v1/responses', () => {
   test.each([{}, { include: [] }, { include: ['web_search_call.results'] }])(
     'returns reasoning in items that can be sent back, as SDKs do: %j',
     async (asked) => {
-      const app = testApp()
+      const app = await testApp()
       app.upstream.script(() =>
         answers.items([
           { kind: 'reasoning', summary: 'hm' },
@@ -169,7 +169,7 @@ describe('/v1/responses', () => {
   )
 
   test.each([{ parameters: null }, {}])('accepts a function without parameters: %j', async (parameters) => {
-    const app = testApp()
+    const app = await testApp()
     const tools = [{ type: 'function', name: 'get_time', ...parameters }]
     expect((await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello', tools } })).status).toBe(200)
     await expectNothingLeft(app)
@@ -181,7 +181,7 @@ describe('/v1/responses', () => {
     { type: 'web_search_call', id: 'ws_1', status: 'completed' },
   ]
   test.each([{}, { stream: true }])('skips replayed items without content: %j', async (asked) => {
-    const app = testApp()
+    const app = await testApp()
     for (const item of spent) {
       const input = [...messages, item, ...messages]
       expect((await getAnswer(app, V1, { json: { model: 'gpt-5.5', input, ...asked } })).status).toBe(200)
@@ -214,7 +214,7 @@ describe('/v1/responses', () => {
       }),
     ],
   ])('%s continues a conversation with long ids of another provider', async (route, json) => {
-    const app = testApp()
+    const app = await testApp()
     const callIds = async (id: string) => {
       const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', ...json(id) } })
       expect(answer.status).toBe(200)
@@ -230,7 +230,7 @@ describe('/v1/responses', () => {
   })
 
   test('names what was dropped', async () => {
-    const app = testApp()
+    const app = await testApp()
     const json = { model: 'gpt-5.5', input: 'hello', temperature: 0.2, user: 'me', max_output_tokens: 10 }
     const answer = await getAnswer(app, V1, { json })
     expect(answer.status).toBe(200)
@@ -249,7 +249,7 @@ describe('/v1/responses', () => {
     ['\ud800', '%EF%BF%BD'],
     ['x'.repeat(100), `${'x'.repeat(64)}...`],
   ])('names %j so that a header can contain it', async (name, expected) => {
-    const app = testApp()
+    const app = await testApp()
     for (const stream of [true, false]) {
       const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, stream, [name]: 1 } })
       expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, expected])
@@ -258,7 +258,7 @@ describe('/v1/responses', () => {
   })
 
   test('names 32 at most', async () => {
-    const app = testApp()
+    const app = await testApp()
     const many = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`x${n}`, 1]))
     const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...many } })
     const names = answer.headers.get('x-sluice-dropped-fields')?.split(', ')
@@ -266,7 +266,7 @@ describe('/v1/responses', () => {
   })
 
   test('rejects an earlier response id, here and on the native route', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const route of [V1, NATIVE, 'POST /v1/responses/compact']) {
       const answer = await getAnswer(app, route, { json: codexBody('hello', { previous_response_id: 'resp_1' }) })
       expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'previous_response_not_found'])
@@ -276,7 +276,7 @@ describe('/v1/responses', () => {
   })
 
   test('answers 200 with an incomplete response unchanged', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
     const answer = await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hello' } })
     expect([answer.status, JSON.parse(answer.text).status]).toEqual([200, 'incomplete'])
@@ -285,7 +285,7 @@ describe('/v1/responses', () => {
 
 describe('/v1/chat/completions', () => {
   test('returns one document', async () => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages } })
     const completion = JSON.parse(answer.text)
     expect(completion).toMatchObject({ object: 'chat.completion', model: 'gpt-5.5' })
@@ -297,7 +297,7 @@ describe('/v1/chat/completions', () => {
   })
 
   test('streams chunks with one finish, the requested usage, and [DONE]', async () => {
-    const app = testApp()
+    const app = await testApp()
     const json = { model: 'gpt-5.5', messages, stream: true, stream_options: { include_usage: true } }
     const { text } = await getAnswer(app, CHAT, { json })
     const chunks = getChunks(text)
@@ -318,7 +318,7 @@ describe('/v1/chat/completions', () => {
     [{ reasoning_effort: 'none' }, undefined],
     [{}, undefined],
   ])('returns reasoning if an effort was requested: %j', async (asked, summary) => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })
     expect(lastBody(app).reasoning?.summary).toBe(summary)
     const thought = asked.stream
@@ -331,8 +331,8 @@ describe('/v1/chat/completions', () => {
   })
 
   test('requests reasoning if a key enforces the effort, only in chat', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-    const headers = { authorization: `Bearer ${app.key({ enforcedReasoningEffort: 'high' }).key}` }
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+    const headers = { authorization: `Bearer ${(await app.key({ enforcedReasoningEffort: 'high' })).key}` }
     await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages }, headers })
     expect(lastBody(app).reasoning).toEqual({ effort: 'high', summary: 'auto' })
     await getAnswer(app, V1, { json: { model: 'gpt-5.5', input: 'hi' }, headers })
@@ -340,7 +340,7 @@ describe('/v1/chat/completions', () => {
   })
 
   test('passes tools both ways', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.script(() => answers.toolCall({ name: 'add', arguments: '{"a":1}' }))
     const tools = [{ type: 'function', function: { name: 'add', parameters: { type: 'object' } } }]
     const first = JSON.parse((await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, tools } })).text)
@@ -361,13 +361,13 @@ describe('/v1/chat/completions', () => {
     { tools: [{ type: 'function', function: { name: 'get_time', parameters: null, strict: true } }] },
     { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: null } } },
   ])('can omit what Responses requires: %j', async (asked) => {
-    const app = testApp()
+    const app = await testApp()
     expect((await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, ...asked } })).status).toBe(200)
     await expectNothingLeft(app)
   })
 
   test.each([{}, { stream: true }])('passes functions both ways, the predecessor of tools: %j', async (streamed) => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.script((turn) =>
       turn.input.some(({ type }) => type === 'function_call_output')
         ? null
@@ -401,7 +401,7 @@ describe('/v1/chat/completions', () => {
   })
 
   test('ends a stream that breaks with one error and no [DONE]', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ dropAfter: { events: 6, how: 'fin' } })
     const { text } = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages, stream: true } })
     expect(getChunks(text).filter(({ error }) => error)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
@@ -425,7 +425,7 @@ describe('unsupported parameters that change the result', () => {
     ['n', CHAT, { input: 'hi', n: 3 }],
   ]
   test.each(asks)('is 400 and names %s: %s %j', async (param, route, asked) => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', ...asked } })
     expect(answer.status).toBe(400)
     const message = UNSUPPORTED[param]
@@ -438,7 +438,7 @@ describe('unsupported parameters that change the result', () => {
     [V1, { input: 'hi' }],
     [CHAT, { messages }],
   ])('%s accepts parameters without effect, and names nothing', async (route, asked) => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, route, { json: { model: 'gpt-5.5', background: false, n: 1, ...asked } })
     expect([answer.status, answer.headers.get('x-sluice-dropped-fields')]).toEqual([200, null])
     await expectNothingLeft(app)
@@ -453,7 +453,7 @@ describe('tools and schemas', () => {
   const sentText = (app: TestApp) => app.upstream.requests.at(-1)!.bodyText
 
   test.each(['POST /v1/responses', 'POST /v1/responses/compact'])('are sent as written: %s', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     const tools = `[${flat}, {"type": "web_search_preview"}]`
     const answer = await getAnswer(app, route, { body: asked(`"tools": [], "tools": ${tools}, "input": "hi"`) })
     expect(answer.status).toBe(200)
@@ -462,7 +462,7 @@ describe('tools and schemas', () => {
   })
 
   test('with a fraction beyond double precision are sent as written', async () => {
-    const app = testApp()
+    const app = await testApp()
     const tool = '{"type": "function", "name": "f", "parameters": {"minimum": 123456789012345.678}}'
     await getAnswer(app, V1, { body: asked(`"tools": [${tool}], "input": "hi"`) })
     expect(sentText(app)).toContain(`"tools":[${tool}]`)
@@ -470,7 +470,7 @@ describe('tools and schemas', () => {
   })
 
   test('have the written parameters, in chat', async () => {
-    const app = testApp()
+    const app = await testApp()
     const nested = `{"type": "function", "function": {"parameters": ${schema}, "name": "f"}}`
     const tools = `[{"type": "function", "function": {}}, ${nested}]`
     const answer = await getAnswer(app, CHAT, {
@@ -492,7 +492,7 @@ describe('tools and schemas', () => {
       `"messages": [{"role":"user","content":"hi"}], "response_format": {"type": "json_schema", "json_schema": ${format}}`,
     ],
   ])('and so does the schema of a response: %s', async (route, more) => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, route, { body: asked(`"verbosity": "low", ${more}`) })
     expect(answer.status).toBe(200)
     expect(sentText(app)).toContain(schema)
@@ -518,7 +518,7 @@ describe('tools and schemas', () => {
     ],
     ['metadata of the client', `"input": "hi", "client_metadata": {"b": "1", "2": "2", "1": "${'[[{'}"}`],
   ])('and so do %s', async (_, more) => {
-    const app = testApp()
+    const app = await testApp()
     await getAnswer(app, V1, {
       body: asked(`"temperature": 1, ${more}`),
       headers: more.includes('additional_tools') ? lite : {},
@@ -529,7 +529,7 @@ describe('tools and schemas', () => {
   })
 
   test('and so do tools among the items of a fallback compaction', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.compactRetired = true
     const input = `[{"type": "additional_tools", "tools": [${namespace}]}, {"role":"user","content":"hi"}]`
     await getAnswer(app, 'POST /v1/responses/compact', { body: asked(`"input": ${input}`), headers: lite })
@@ -543,20 +543,20 @@ describe('compaction', () => {
   for (const retired of [false, true])
     for (const route of ['POST /backend-api/codex/responses/compact', 'POST /v1/responses/compact'])
       test(`${route}, ${retired ? 'the upstream route is gone' : 'as the upstream does it'}`, async () => {
-        const app = testApp()
+        const app = await testApp()
         app.upstream.compactRetired = retired
         const answer = await getAnswer(app, route, { json: { model, instructions, input } })
         expect(answer.status).toBe(200)
         const { object, output } = JSON.parse(answer.text)
         expect(object).toBe('response.compaction')
         expect(output.map(({ type }: { type: string }) => type)).toEqual(['message', 'compaction'])
-        expect(app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', httpStatus: 200 }])
+        expect(await app.rows()).toMatchObject([{ kind: 'compaction', status: 'ok', httpStatus: 200 }])
         await expectNothingLeft(app)
       })
 })
 
 test('a fallback compaction names what it dropped on both', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.upstream.compactRetired = true
   const json = { model: 'gpt-5.5', input: 'hi', temperature: 1, tools: [], text: { verbosity: 'low' } }
   const answer = await getAnswer(app, 'POST /v1/responses/compact', { json })
@@ -570,20 +570,20 @@ describe('fallback compaction, when the upstream route is retired', () => {
   const gone = { on: 'compact' as const, status: 404, body: { detail: 'Not Found' } }
 
   test('uses no account that was tried before', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const [first, second] = app.members
-    app.prefer(first!.id)
+    await app.prefer(first!.id)
     first!.sim.always({ on: 'compact', status: 403, body: { error: { code: 'region_denied' } } })
     second!.sim.always(gone)
     expect((await getAnswer(app, COMPACT, { json: { model, instructions, input } })).status).toBe(200)
-    expect(app.attemptRows().map(({ accountId }) => accountId)).toEqual([first!.id, second!.id, second!.id])
+    expect((await app.attemptRows()).map(({ accountId }) => accountId)).toEqual([first!.id, second!.id, second!.id])
     await expectNothingLeft(app)
   })
 
   test.each([COMPACT, 'POST /v1/responses/compact'])(
     'is not used for a model that no account has: %s',
     async (route) => {
-      const app = testApp({ accounts: 2 })
+      const app = await testApp({ accounts: 2 })
       for (const { sim } of app.members)
         sim.next({ on: 'compact', status: 404, body: { detail: `Model not found ${model}` } })
       const answer = await getAnswer(app, route, { json: { model, instructions, input } })
@@ -596,7 +596,7 @@ describe('fallback compaction, when the upstream route is retired', () => {
   )
 
   test('has the remaining time, not the full time again', async () => {
-    const app = testApp({ settings: { compactTimeoutSeconds: 60 } })
+    const app = await testApp({ settings: { compactTimeoutSeconds: 60 } })
     const { sim } = app.members[0]!
     sim.next({ ...gone, delayHeadersMs: 40_000 })
     sim.next({ on: 'responses', delayHeadersMs: 40_000 })
@@ -614,12 +614,12 @@ describe('fallback compaction, when the upstream route is retired', () => {
   })
 
   test('without a compaction in the response is logged as the failure the client got, and charged', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next(gone)
     app.members[0]!.sim.next({ on: 'responses', manyEvents: { count: 2, bytes: 4 } })
     const answer = await getAnswer(app, COMPACT, { json: { model, instructions, input } })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'upstream_error'])
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { status: 'error', httpStatus: 502, errorCode: 'upstream_error', inputTokens: expect.any(Number) },
     ])
     await expectNothingLeft(app)
@@ -627,7 +627,7 @@ describe('fallback compaction, when the upstream route is retired', () => {
 })
 
 test('a response that completed as failed is logged as the failure a chat client gets', async () => {
-  const app = testApp()
+  const app = await testApp()
   const events = [
     { type: 'response.created', response: { id: 'resp_1' } },
     { type: 'response.output_text.delta', delta: 'x' },
@@ -639,7 +639,7 @@ test('a response that completed as failed is logged as the failure a chat client
   const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
   app.members[0]!.sim.next({ status: 200, headers: { 'content-type': 'text/event-stream' }, body })
   const answer = await getAnswer(app, CHAT, { json: { model: 'gpt-5.5', messages } })
-  expect([answer.status, app.rows()[0]]).toMatchObject([502, { status: 'error', httpStatus: 502 }])
+  expect([answer.status, (await app.rows())[0]]).toMatchObject([502, { status: 'error', httpStatus: 502 }])
   await expectNothingLeft(app)
 })
 
@@ -656,7 +656,7 @@ describe('a body on the native route', () => {
   }
   for (const [name, [sent, expected]] of Object.entries(cases))
     test(`${name} changes there and nowhere else`, async () => {
-      const app = testApp()
+      const app = await testApp()
       expect((await getAnswer(app, NATIVE, { body: sent })).status).toBe(200)
       const received = app.upstream.requests[0]!.bodyText
       if (name === 'that says neither') expect(received.length).toBe(expected.length)
@@ -665,8 +665,8 @@ describe('a body on the native route', () => {
     })
 
   test('gets the model that its key enforces', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-    const { key } = app.key({ enforcedModel: 'gpt-5.5' })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = await app.key({ enforcedModel: 'gpt-5.5' })
     const sent = written('"stream":true,"store":false,').replace('gpt-5.5', 'gpt-6-luna')
     await getAnswer(app, NATIVE, { body: sent, headers: { authorization: `Bearer ${key}` } })
     expect(app.upstream.requests[0]!.bodyText).toBe(sent.replace('gpt-6-luna', 'gpt-5.5'))
@@ -678,7 +678,7 @@ describe('a body on the native route', () => {
     ['gzip', Bun.gzipSync],
   ] as const)
     test(`can be compressed: ${encoding}`, async () => {
-      const app = testApp()
+      const app = await testApp()
       const text = JSON.stringify(codexBody('hello', { text: { verbosity: 'low' } }), null, 2)
       const body = new Uint8Array(encode(Buffer.from(text)))
       const headers = { 'content-encoding': encoding, 'content-length': String(body.length) }
@@ -688,7 +688,7 @@ describe('a body on the native route', () => {
     })
 
   test('that is invalid JSON, too large or mislabeled is rejected in its error format', async () => {
-    const app = testApp()
+    const app = await testApp()
     const refusals: [Record<string, string>, BodyInit, number, string][] = [
       [{}, '{"model":', 400, 'malformed_json'],
       [{}, '[1]', 400, 'invalid_request_error'],

@@ -24,16 +24,16 @@ const countStatements = (sqlite: Database) => {
   return count
 }
 
-/** The read and the write that lease what is left of the limit, once a window. */
-const LEASE_STATEMENTS = 2
+/** BEGIN, the read and the write that lease what is left of the limit, and COMMIT, once a window. */
+const LEASE_STATEMENTS = 4
 
 test('a hundred requests only lease their limit before their responses end, and then everything is written once', async () => {
-  const app = testApp({ accounts: 3, settings: { apiKeyAuthEnabled: true, proxyAccountStreamLimit: 0 } })
-  const { key } = app.key({
+  const app = await testApp({ accounts: 3, settings: { apiKeyAuthEnabled: true, proxyAccountStreamLimit: 0 } })
+  const { key } = await app.key({
     limits: [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 10_000_000, modelFilter: '' }],
   })
   const count = countStatements(app.sqlite)
-  app.db.select().from(apiKeys).all()
+  await app.db.select().from(apiKeys).all()
   expect(count.statements).toBeGreaterThan(0) // the counter counts
   count.statements = 0
   const turns = Array.from({ length: 100 }, (_, turn) =>
@@ -46,29 +46,29 @@ test('a hundred requests only lease their limit before their responses end, and 
   expect(ended.map(({ status }) => status)).toEqual(ended.map(() => 200))
   expect(count.statements).toBe(LEASE_STATEMENTS)
   expect(app.bindings.ledger.pending).toBe(100)
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   expect(count.statements).toBeGreaterThan(0)
   expect(app.bindings.ledger.pending).toBe(0)
-  const rows = app.rows()
+  const rows = await app.rows()
   expect(rows).toHaveLength(100)
-  expect(app.attemptRows()).toHaveLength(100)
+  expect(await app.attemptRows()).toHaveLength(100)
   const total = (name: 'inputTokens' | 'outputTokens' | 'costMicros') =>
     rows.reduce((all, row) => all + (row[name] ?? 0), 0)
-  const inKey = app.db.select().from(apiKeys).get()!
+  const inKey = (await app.db.select().from(apiKeys).get())!
   expect(inKey).toMatchObject({
     requestCount: 100,
     inputTokens: total('inputTokens'),
     outputTokens: total('outputTokens'),
     costMicros: total('costMicros'),
   })
-  const inHours = app.db
+  const inHours = (await app.db
     .select({
       requests: sum(requestHours.requests),
       inputTokens: sum(requestHours.inputTokens),
       outputTokens: sum(requestHours.outputTokens),
     })
     .from(requestHours)
-    .get()!
+    .get())!
   expect(inHours).toEqual({
     requests: '100',
     inputTokens: String(total('inputTokens')),

@@ -28,7 +28,7 @@ describe('20 rejected frames in a row', () => {
   ]
   for (const path of [NATIVE, PUBLIC])
     test.each(floods)(`${path}: close the socket with 1008: frames %s`, async (_name, frame) => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const socket = await open(service, { path })
       for (let n = 0; n < 25; n++) socket.send(frame)
       expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many rejected frames' })
@@ -36,7 +36,7 @@ describe('20 rejected frames in a row', () => {
     })
 
   test('close it during a turn too: creates beyond the queue', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     const socket = await open(service)
     for (let n = 0; n < 22; n++) socket.send(create(`turn ${n}`))
@@ -45,7 +45,7 @@ describe('20 rejected frames in a row', () => {
   })
 
   test('are counted again from zero after an accepted one', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     for (let round = 0; round < 2; round++) {
       for (let n = 0; n < 19; n++) socket.send({ type: 'x' })
@@ -58,14 +58,14 @@ describe('20 rejected frames in a row', () => {
 
 describe('frames that start no turn are limited', () => {
   test.each(['response.processed', 'response.interrupt'])('a flood of %s closes the socket with 1008', async (type) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     for (let n = 0; n < 2000; n++) socket.send({ type })
     expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
   test('rejected frames alternating with accepted ones do too', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     for (let n = 0; n < 2000; n++) socket.send({ type: n % 10 === 0 ? 'response.processed' : 'x' })
     expect((await socket.closed).code).toBe(1008)
@@ -76,8 +76,8 @@ describe('frames that start no turn are limited', () => {
   const mixed = { send: (socket: FakeSocket, n: number) => (n % 2 === 0 ? ping : pong).send(socket) }
   test.each(Object.entries({ pings: ping, pongs: pong, 'alternating pings and pongs': mixed }))(
     'and %s too',
-    (_name, { send }) => {
-      const socket = createFakeSocket(testApp())
+    async (_name, { send }) => {
+      const socket = createFakeSocket(await testApp())
       for (let n = 0; n < 50; n++) send(socket, n)
       expect(socket.closed).toBeNull()
       send(socket, 50)
@@ -86,14 +86,14 @@ describe('frames that start no turn are limited', () => {
   )
 
   test('a flood of pongs on a real connection closes it', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     for (let n = 0; n < 2000; n++) socket.pong()
     expect(await socket.closed).toEqual({ code: 1008, reason: 'Too many frames' })
   })
 
   test('a steady trickle of them is allowed', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     for (let seconds = 0; seconds < 60; seconds++) {
       for (let n = 0; n < 20; n++) socket.say({ type: 'response.processed' })
@@ -107,7 +107,7 @@ describe('frames that start no turn are limited', () => {
 
 describe('a client that reads nothing is closed after 30 s', () => {
   test('between turns, when only pongs of the runtime are queued', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     await app.clock.advance('1m')
     socket.takes = 'queues'
@@ -120,7 +120,7 @@ describe('a client that reads nothing is closed after 30 s', () => {
   })
 
   test('when only an error frame is queued', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     socket.takes = 'queues'
     socket.say({ type: 'x' })
@@ -129,7 +129,7 @@ describe('a client that reads nothing is closed after 30 s', () => {
   })
 
   test('but not one that reads slowly', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     socket.takes = 'queues'
     for (let sips = 0; sips < 5; sips++) {
@@ -151,23 +151,23 @@ describe('open sockets are limited', () => {
         return [err.status, JSON.parse(err.body).error.code, JSON.parse(err.body).error.message]
       },
     )
-  const keyed = (service: SocketWorld) => ({ headers: { authorization: `Bearer ${service.key().key}` } })
+  const keyed = async (service: SocketWorld) => ({ headers: { authorization: `Bearer ${(await service.key()).key}` } })
   const OF_KEY = 'This API key has reached its limit of 2 open sockets. Close one, or send requests over HTTP.'
   const OF_CLIENT = 'This client has reached its limit of 2 open sockets. Close one, or send requests over HTTP.'
 
   test('for each key, whichever route they are on; another key is not affected', async () => {
-    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true, socketsPerKey: 2 } })
-    const mine = keyed(service)
+    await using service = await startSocketWorld({ settings: { apiKeyAuthEnabled: true, socketsPerKey: 2 } })
+    const mine = await keyed(service)
     const sockets = [await open(service, mine), await open(service, { ...mine, path: PUBLIC })]
     expect(await getRejection(open(service, mine))).toEqual([426, 'too_many_sockets', OF_KEY])
     expect(await getRejection(open(service, { ...mine, path: PUBLIC }))).toEqual([429, 'too_many_sockets', OF_KEY])
-    sockets.push(await open(service, keyed(service)))
+    sockets.push(await open(service, await keyed(service)))
     await leave(service, ...sockets)
     expect(await getRejection(open(service, mine))).toBeNull()
   })
 
   test('for each client address, also without a key', async () => {
-    await using service = startSocketWorld({ settings: { socketsPerClient: 2 } })
+    await using service = await startSocketWorld({ settings: { socketsPerClient: 2 } })
     const first = await open(service)
     await open(service)
     expect(await getRejection(open(service))).toEqual([426, 'too_many_sockets', OF_CLIENT])
@@ -188,26 +188,28 @@ describe('open sockets are limited', () => {
       ['two IPv4 addresses of one /24', '203.0.113.8', '203.0.113.9', null],
       ['an IPv4 address written as IPv6', '203.0.113.8', '::ffff:203.0.113.8', 426],
     ])('%s', async (_name, first, second, status) => {
-      await using service = startSocketWorld({
+      await using service = await startSocketWorld({
         environment,
         settings: { apiKeyAuthEnabled: true, socketsPerClient: 1 },
       })
-      const from = (address: string) => ({ headers: { ...keyed(service).headers, 'x-forwarded-for': address } })
-      await open(service, from(first))
-      expect((await getRejection(open(service, from(second))))?.[0] ?? null).toBe(status)
+      const from = async (address: string) => ({
+        headers: { ...(await keyed(service)).headers, 'x-forwarded-for': address },
+      })
+      await open(service, await from(first))
+      expect((await getRejection(open(service, await from(second))))?.[0] ?? null).toBe(status)
     })
   })
 
   test('with 429 for a restricted socket, which must not fall back to HTTP', async () => {
-    await using service = startSocketWorld({ settings: { socketsPerKey: 1 } })
-    const { headers } = keyed(service)
+    await using service = await startSocketWorld({ settings: { socketsPerKey: 1 } })
+    const { headers } = await keyed(service)
     const restricted = { headers: { ...headers, [CAPABILITY]: 'trusted_cyber' } }
     await open(service, restricted)
     expect((await getRejection(open(service, restricted)))?.[0]).toBe(429)
   })
 
   test('and a socket closed for a flood frees its place', async () => {
-    await using service = startSocketWorld({ settings: { socketsPerClient: 1 } })
+    await using service = await startSocketWorld({ settings: { socketsPerClient: 1 } })
     const socket = await open(service)
     for (let n = 0; n < 20; n++) socket.send('{')
     await socket.closed

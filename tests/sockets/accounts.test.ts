@@ -26,29 +26,33 @@ import {
 
 const LOST = [400, 'previous_response_not_found'] as const
 const inAnHour = () => Date.now() + 3_600_000
-const servedBy = ({ rows, members }: SocketWorld) =>
-  rows()
+const servedBy = async ({ rows, members }: SocketWorld) =>
+  (await rows())
     .filter(({ status }) => status === 'ok')
     .map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
 
 /** Two accounts; the first is used before the second and has served one turn of the socket. */
 const begun = async () => {
-  const service = startSocketWorld({ accounts: 2 })
-  prefer(service, service.members[0]!.id) // there are two
+  const service = await startSocketWorld({ accounts: 2 })
+  await prefer(service, service.members[0]!.id) // there are two
   const socket = await open(service)
   const events = await socket.turn(create())
   expectCompleted(events)
   return { service, socket, id: idOf(events), [Symbol.asyncDispose]: () => service.stop() }
 }
 
-const losses: [name: string, lose: (service: SocketWorld) => void][] = [
-  ['is exhausted', ({ members }) => members[0]?.sim.always(faults.usageLimit({ resetsAt: inAnHour() }))],
+const losses: [name: string, lose: (service: SocketWorld) => Promise<unknown>][] = [
+  ['is exhausted', async ({ members }) => members[0]?.sim.always(faults.usageLimit({ resetsAt: inAnHour() }))],
   [
     'is exhausted, reported inside the stream',
-    ({ members }) => members[0]?.sim.always({ failAfterCreated: { code: 'usage_limit_reached', message: 'Used up' } }),
+    async ({ members }) =>
+      members[0]?.sim.always({ failAfterCreated: { code: 'usage_limit_reached', message: 'Used up' } }),
   ],
-  ['is overloaded', ({ members }) => members[0]?.sim.always({ ...faults.overloaded(), on: 'responses' })],
-  ['was paused', (service) => void write(service, (tx) => pauseAccount(tx, service.members[0]!.id, ACTOR))],
+  ['is overloaded', async ({ members }) => members[0]?.sim.always({ ...faults.overloaded(), on: 'responses' })],
+  [
+    'was paused',
+    async (service) => void (await write(service, (tx) => pauseAccount(tx, service.members[0]!.id, ACTOR))),
+  ],
   ['was deleted', (service) => write(service, (tx) => deleteAccount(tx, service.members[0]!.id, ACTOR))],
 ]
 
@@ -56,7 +60,7 @@ describe('between two turns the account', () => {
   test.each(losses)('%s: a chained turn is requested in full, and another account serves it', async (_name, lose) => {
     await using session = await begun()
     const { service, socket, id } = session
-    lose(service)
+    await lose(service)
     expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     const events = await socket.turn(create('everything'))
     expectCompleted(events)
@@ -70,7 +74,7 @@ describe('between two turns the account', () => {
   test.each(losses)('%s: a full turn is served by another account, unnoticed', async (_name, lose) => {
     await using session = await begun()
     const { service, socket } = session
-    lose(service)
+    await lose(service)
     expectCompleted(await socket.turn(create()))
     expect(service.upstream.requests.at(-1)?.account).toBe(service.members[1]!.sim.chatgptAccountId)
     await leave(service, socket)
@@ -78,7 +82,7 @@ describe('between two turns the account', () => {
   })
 
   test('is exhausted and the only one: the client gets the real error, chained or not', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     const resetsAt = inAnHour()
@@ -94,7 +98,7 @@ describe('between two turns the account', () => {
   })
 
   test('has an expired token: it is refreshed, unnoticed', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.expireAccessToken()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
@@ -109,13 +113,13 @@ describe('the upstream socket of a session', () => {
     await using session = await begun()
     const { service, socket } = session
     expectCompleted(await socket.turn(create()))
-    prefer(service, service.members[1]!.id)
-    write(service, (tx) =>
+    await prefer(service, service.members[1]!.id)
+    await write(service, (tx) =>
       tx.update(accounts).set({ routingPolicy: 'normal' }).where(eq(accounts.id, service.members[0]!.id)).run(),
     )
-    service.bindings.pool.reload()
+    await service.bindings.pool.reload()
     expectCompleted(await socket.turn(create()))
-    expect(servedBy(service)).toEqual([0, 0, 1])
+    expect(await servedBy(service)).toEqual([0, 0, 1])
     await until(() => service.upstream.openSockets === 1, 'the first closed')
     expect(service.upstream.handshakes).toMatchObject([{ closed: { code: 1000 } }, { closed: null }])
     await leave(service, socket)
@@ -125,25 +129,25 @@ describe('the upstream socket of a session', () => {
   test('is replaced when the restriction begins', async () => {
     await using session = await begun()
     const { service, socket, id } = session
-    const { key } = service.key()
+    const { key } = await service.key()
     const restricted = await open(service, { headers: { authorization: `Bearer ${key}` } })
     expectCompleted(await restricted.turn(create()))
     const authorised = service.members[1]!.id
-    write(service, (tx) =>
+    await write(service, (tx) =>
       tx.update(accounts).set({ securityWorkAuthorized: true }).where(eq(accounts.id, authorised)).run(),
     )
-    service.bindings.pool.reload()
+    await service.bindings.pool.reload()
     const demanding = { client_metadata: { [CAPABILITY]: 'trusted_cyber' } }
     expectCompleted(await restricted.turn(create('now', demanding)))
     expectCompleted(await restricted.turn(create('and ever after')))
     expectCompleted(await socket.turn(createFollowUp(id)))
-    expect(servedBy(service)).toEqual([0, 0, 1, 1, 0])
+    expect(await servedBy(service)).toEqual([0, 0, 1, 1, 0])
     await leave(service, socket, restricted)
     await expectNothingLeft(service)
   })
 
   test('is separate for each downstream socket', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const sockets = [await open(service), await open(service), await open(service)]
     for (const events of await Promise.all(sockets.map((socket) => socket.turn(create())))) expectCompleted(events)
     expect(service.upstream.openSockets).toBe(3)
@@ -152,7 +156,7 @@ describe('the upstream socket of a session', () => {
   })
 
   test('closes with the client, also in the middle of a turn', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const sockets = [await open(service), await open(service)]
     expectCompleted(await sockets[0]!.turn(create()))
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
@@ -165,7 +169,7 @@ describe('the upstream socket of a session', () => {
 
 describe('a rejected upstream handshake', () => {
   test('with 401, even with a new token: HTTP decides whether the account is signed in', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const { sim, id } = service.members[0]!
     sim.always({ ...faults.unauthorized(), on: 'handshake' })
     const socket = await open(service)
@@ -188,11 +192,11 @@ describe('a rejected upstream handshake', () => {
     ['a reset', { reset: true }],
   ]
   test.each(toHttp)('%s: the request uses HTTP, unnoticed', async (_name, fault) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always({ ...fault, on: 'handshake' })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
-    expect(service.rows()).toMatchObject([
+    expect(await service.rows()).toMatchObject([
       { transport: 'websocket', upstreamTransport: 'http', status: 'ok', attempts: 1 },
     ])
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['POST'])
@@ -201,25 +205,25 @@ describe('a rejected upstream handshake', () => {
   })
 
   test('429: the account is exhausted, another one serves', async () => {
-    await using service = startSocketWorld({ accounts: 2 })
-    prefer(service, service.members[0]!.id)
+    await using service = await startSocketWorld({ accounts: 2 })
+    await prefer(service, service.members[0]!.id)
     service.members[0]?.sim.always({ ...faults.usageLimit({ resetsAt: inAnHour() }), on: 'handshake' })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
-    expect(servedBy(service)).toEqual([1])
+    expect(await servedBy(service)).toEqual([1])
     expect(service.bindings.pool.get(service.members[0]!.id)?.state.status).toBe('rate_limited')
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('500: the account is tried again, then by HTTP', async () => {
-    await using service = startSocketWorld({ accounts: 2 })
-    prefer(service, service.members[0]!.id)
+    await using service = await startSocketWorld({ accounts: 2 })
+    await prefer(service, service.members[0]!.id)
     service.members[0]?.sim.always({ ...faults.serverError(), on: 'handshake' })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
-    expect(service.attemptRows().map(({ upstreamStatus }) => upstreamStatus)).toEqual([500, 500, 200])
-    expect(servedBy(service)).toEqual([0])
+    expect((await service.attemptRows()).map(({ upstreamStatus }) => upstreamStatus)).toEqual([500, 500, 200])
+    expect(await servedBy(service)).toEqual([0])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -230,7 +234,7 @@ describe('no account is available', () => {
     [NATIVE, 400],
     [PUBLIC, 503],
   ])('without accounts, %s: an error frame with status %p that says not to retry', async (path, status) => {
-    await using service = startSocketWorld({ accounts: 0 })
+    await using service = await startSocketWorld({ accounts: 0 })
     const socket = await open(service, { path })
     const events = await socket.turn(create())
     expect(getRefusal(events)).toEqual([status, 'no_accounts'])
@@ -240,7 +244,7 @@ describe('no account is available', () => {
   })
 
   test('every account is rate limited: an error frame that says when to retry', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always(faults.rateLimited(20))
     const socket = await open(service)
     await socket.turn(create())
@@ -252,7 +256,7 @@ describe('no account is available', () => {
   })
 
   test('an upstream 401 is never shown', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.revoke()
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([400, 'no_accounts'])
@@ -261,7 +265,7 @@ describe('no account is available', () => {
   })
 
   test('an upstream that stays silent before the first event times out', async () => {
-    await using service = startSocketWorld({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
+    await using service = await startSocketWorld({ settings: { firstEventTimeoutSeconds: 1, commitTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([504, 'upstream_timeout'])

@@ -36,22 +36,22 @@ describe('a listed origin', () => {
     [['KEY', 'realtime'], 'realtime'],
     [['KEY'], 'KEY'],
   ])('sends its key among %p and is answered %p', async (offered, chosen) => {
-    await using service = startSocketWorld(CORS)
-    const { key, row } = service.key()
+    await using service = await startSocketWorld(CORS)
+    const { key, row } = await service.key()
     const filled = (name: string) => (name === 'KEY' ? keyProtocol(key) : name)
     const socket = await openAs(service, offered.map(filled))
     expect(socket.opened.headers['sec-websocket-protocol']).toBe(filled(chosen))
     expectCompleted(await socket.turn(create()))
-    expect(service.rows()).toMatchObject([{ keyId: row.id }])
+    expect(await service.rows()).toMatchObject([{ keyId: row.id }])
     expect(JSON.stringify(service.upstream.requests)).not.toContain(key)
     await leave(service, socket)
   })
 
   test('needs a valid key, whether or not keys are required, and on each turn', async () => {
-    await using service = startSocketWorld(CORS)
+    await using service = await startSocketWorld(CORS)
     expect(await refusedWith(openAs(service, ['realtime']))).toBe(401)
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')]))).toBe(401)
-    const { key } = service.key({ allowedModels: ['gpt-5.4'] })
+    const { key } = await service.key({ allowedModels: ['gpt-5.4'] })
     const socket = await openAs(service, ['realtime', keyProtocol(key)])
     expect(getRefusal(await socket.turn(create()))).toEqual([403, 'model_not_allowed'])
     await leave(service, socket)
@@ -59,12 +59,12 @@ describe('a listed origin', () => {
   })
 
   test('can still send a header, which takes precedence', async () => {
-    await using service = startSocketWorld(CORS)
-    const { key, row } = service.key()
+    await using service = await startSocketWorld(CORS)
+    const { key, row } = await service.key()
     const headers = { authorization: `Bearer ${key}` }
     const socket = await openAs(service, ['realtime', keyProtocol('sk-clb-of-nobody')], { headers })
     expectCompleted(await socket.turn(create()))
-    expect(service.rows()).toMatchObject([{ keyId: row.id }])
+    expect(await service.rows()).toMatchObject([{ keyId: row.id }])
     await leave(service, socket)
   })
 })
@@ -74,14 +74,14 @@ describe('a key in a subprotocol is ignored', () => {
     ['from another origin', { origin: 'https://evil.example' }, 403],
     ['on the native route', { path: NATIVE }, 403],
   ])('%s', async (_name, from, status) => {
-    await using service = startSocketWorld(CORS)
-    const { key } = service.key()
+    await using service = await startSocketWorld(CORS)
+    const { key } = await service.key()
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)], from))).toBe(status)
   })
 
   test('while no origin is listed', async () => {
-    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
-    const { key } = service.key()
+    await using service = await startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
+    const { key } = await service.key()
     expect(await refusedWith(openAs(service, ['realtime', keyProtocol(key)]))).toBe(401)
   })
 })

@@ -16,7 +16,7 @@ const startCapture = (service: SocketWorld, keyId: string): void => {
 const captured = async ({ bindings, rows }: SocketWorld) => {
   await bindings.captures.flush()
   const contents = await Promise.all(
-    rows().map(({ id }) => {
+    (await rows()).map(({ id }) => {
       const [capture] = bindings.captures.holding(id)
       const deps = { dir: bindings.captures.dir, sealer: bindings.sealer }
       return capture ? readRequest(deps, capture.id, { id, maxBytes: 2 ** 26 }) : null
@@ -26,8 +26,8 @@ const captured = async ({ bindings, rows }: SocketWorld) => {
 }
 
 test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured requests', async (path) => {
-  await using service = startSocketWorld()
-  const { key, row } = service.key()
+  await using service = await startSocketWorld()
+  const { key, row } = await service.key()
   startCapture(service, row.id)
   const client = await open(service, { path, headers: { authorization: `Bearer ${key}` } })
   const frames = [create('first'), create('second  one')]
@@ -49,8 +49,8 @@ test.each([NATIVE, PUBLIC])('%s: two frames on one socket are two captured reque
 })
 
 test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: the stored response is the one it got', async (transport) => {
-  await using service = startSocketWorld({ settings: { upstreamStreamTransport: transport } })
-  const { key, row } = service.key()
+  await using service = await startSocketWorld({ settings: { upstreamStreamTransport: transport } })
+  const { key, row } = await service.key()
   startCapture(service, row.id)
   const { type: _, ...body } = create('over both')
   const response = await fetch(service.url + NATIVE, {
@@ -67,8 +67,8 @@ test.each(TRANSPORTS)('an HTTP client over %s to ChatGPT: the stored response is
 })
 
 test('a key in a WebSocket subprotocol is not stored', async () => {
-  await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true, corsOrigins: APP } })
-  const { key, row } = service.key()
+  await using service = await startSocketWorld({ settings: { apiKeyAuthEnabled: true, corsOrigins: APP } })
+  const { key, row } = await service.key()
   startCapture(service, row.id)
   const protocols = ['realtime', `openai-insecure-api-key.${key}`]
   const client = await connectSocket(service.socketUrl + PUBLIC, { protocols, headers: { origin: APP } })
@@ -80,8 +80,8 @@ test('a key in a WebSocket subprotocol is not stored', async () => {
 })
 
 test('a live call is not captured', async () => {
-  await using service = startSocketWorld()
-  const { key, row } = service.key()
+  await using service = await startSocketWorld()
+  const { key, row } = await service.key()
   startCapture(service, row.id)
   const response = await fetch(`${service.url}/v1/realtime/calls`, {
     method: 'POST',
@@ -89,6 +89,6 @@ test('a live call is not captured', async () => {
     body: 'v=0',
   })
   await response.text()
-  expect(service.rows().map(({ kind }) => kind)).toEqual(['live'])
+  expect((await service.rows()).map(({ kind }) => kind)).toEqual(['live'])
   expect(await captured(service)).toEqual([])
 })

@@ -30,7 +30,7 @@ const serve = async (socket: TestSocket, frame: Record<string, unknown>): Promis
 
 describe('on one connection', () => {
   test.each(ROUTES)('%s: three turns, one upstream socket, each continues the previous one', async (path) => {
-    await using service = startSocketWorld({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    await using service = await startSocketWorld({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const socket = await open(service, { path })
     const first = await serve(socket, create('one'))
     const second = await serve(socket, createFollowUp(first, 'two'))
@@ -43,13 +43,13 @@ describe('on one connection', () => {
       first,
       second,
     ])
-    expect(new Set(service.rows().map(({ accountId }) => accountId)).size).toBe(1)
+    expect(new Set((await service.rows()).map(({ accountId }) => accountId)).size).toBe(1)
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('system messages of a public client apply to the turns that continue from it', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     const input = [
       { role: 'system', content: 'You are a pirate.' },
@@ -71,7 +71,7 @@ describe('on one connection', () => {
   })
 
   test.each([undefined, 'Be brief.'])('instructions, here %j, are those of their own turn', async (instructions) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     const first = await serve(socket, create('one', { instructions }))
     await serve(socket, createFollowUp(first, 'two', { instructions: undefined }))
@@ -82,7 +82,7 @@ describe('on one connection', () => {
   })
 
   test('a public frame requests what is needed to continue its reasoning on another connection', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     await serve(socket, create('one', { include: [] }))
     expect(service.upstream.requests[0]?.body).toMatchObject({ include: ['reasoning.encrypted_content'] })
@@ -91,7 +91,7 @@ describe('on one connection', () => {
   })
 
   test('a frame is sent as the client wrote it, byte for byte', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const written = JSON.stringify(create('wörtlich \\u00e9 1e2'), null, 2)
     expectCompleted(await socket.turn(written))
@@ -100,7 +100,7 @@ describe('on one connection', () => {
   })
 
   test('tools of a public frame are sent as written, where reformatting would change them', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     const tools = '[{"type": "function", "name": "f", "parameters": {"b": 9223372036854775807, "1": {}}}]'
     expectCompleted(await socket.turn(JSON.stringify(create()).replace('{', `{"tools":${tools},`)))
@@ -109,7 +109,7 @@ describe('on one connection', () => {
   })
 
   test('a frame with a null previous response is a turn of its own', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     await serve(socket, create('x', { previous_response_id: null }))
     expect(service.upstream.requests[0]?.body).not.toHaveProperty('previous_response_id')
@@ -118,13 +118,13 @@ describe('on one connection', () => {
   })
 
   test('a prewarm is sent upstream, and its id is valid for the next turn', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const warm = await serve(socket, prewarm())
     await serve(socket, createFollowUp(warm))
     const { requests, handshakes } = service.upstream
     expect([handshakes.length, requests.length]).toEqual([1, 2])
-    expect(service.rows()).toMatchObject([
+    expect(await service.rows()).toMatchObject([
       { kind: 'prewarm', upstreamTransport: 'websocket', status: 'ok' },
       { kind: 'normal', upstreamTransport: 'websocket', status: 'ok' },
     ])
@@ -132,7 +132,7 @@ describe('on one connection', () => {
   })
 
   test('a new conversation on the same socket needs no earlier one', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     await serve(socket, create('one'))
     await serve(socket, create('two'))
@@ -143,7 +143,7 @@ describe('on one connection', () => {
 
 describe('the previous response is missing: reported in-band, and a full resend is served', () => {
   test.each(ROUTES)('%s: an unknown id, with and without an upstream socket', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(createFollowUp('resp_unknown')))).toEqual([...LOST])
     expect(service.upstream.handshakes).toEqual([])
@@ -156,7 +156,7 @@ describe('the previous response is missing: reported in-band, and a full resend 
   })
 
   test('an id of another socket', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const [one, other] = [await open(service), await open(service)]
     const id = await serve(one, create())
     await serve(other, create())
@@ -166,7 +166,7 @@ describe('the previous response is missing: reported in-band, and a full resend 
   })
 
   test.each(['close', 'drop'] as const)('the upstream socket has ended since (%s)', async (how) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     if (how === 'close') service.members[0]?.sim.next({ closeIdle: { code: 1001 } })
     const socket = await open(service)
     const id = await serve(socket, create())
@@ -180,7 +180,7 @@ describe('the previous response is missing: reported in-band, and a full resend 
   })
 
   test('the upstream socket breaks under the continuing turn', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = await serve(socket, create())
     service.members[0]?.sim.next({ close: { code: 1011, afterEvents: 1 } })
@@ -191,29 +191,31 @@ describe('the previous response is missing: reported in-band, and a full resend 
   })
 
   test('the previous turn used HTTP', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     const id = await serve(socket, create())
     expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
-    service.change({ upstreamStreamTransport: 'auto' })
+    await service.change({ upstreamStreamTransport: 'auto' })
     expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     await serve(socket, createFollowUp(await serve(socket, create())))
-    expect(service.rows().map(({ upstreamTransport, status }) => `${upstreamTransport} ${status}`)).toContain('http ok')
+    expect((await service.rows()).map(({ upstreamTransport, status }) => `${upstreamTransport} ${status}`)).toContain(
+      'http ok',
+    )
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('the previous turn used a socket, and the transport is http now', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = await serve(socket, create())
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     expect(getRefusal(await socket.turn(createFollowUp(id)))).toEqual([...LOST])
     await until(() => service.upstream.openSockets === 0, 'the connection closed, which is of no use now')
     await serve(socket, create())
     expect(service.upstream.requests.map(({ method }) => method)).toEqual(['WS', 'POST'])
-    expect(service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // no account was used for the other
+    expect(await service.rows()).toMatchObject([{ status: 'ok' }, { status: 'ok' }]) // no account was used for the other
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -225,14 +227,14 @@ describe('a prewarm without an upstream socket is answered by Sluice, and put be
 
   for (const path of ROUTES)
     test(`${path}: the transport is http`, async () => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const socket = await open(service, { path })
-      service.change({ upstreamStreamTransport: 'http' })
+      await service.change({ upstreamStreamTransport: 'http' })
       const warm = await serve(socket, prewarm())
       expect(service.upstream.requests).toEqual([])
       await serve(socket, createFollowUp(warm, 'go'))
       expect(texts(service.upstream.requests[0]?.body)).toEqual(['warm', 'go'])
-      expect(service.rows()).toMatchObject([
+      expect(await service.rows()).toMatchObject([
         { kind: 'prewarm', upstreamTransport: null, status: 'ok', inputTokens: 0, outputTokens: 0 },
         { kind: 'normal', upstreamTransport: 'http', status: 'ok' },
       ])
@@ -241,7 +243,7 @@ describe('a prewarm without an upstream socket is answered by Sluice, and put be
     })
 
   test('the account is on HTTP after a 426', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
     const socket = await open(service)
     const warm = await serve(socket, prewarm())
@@ -255,11 +257,11 @@ describe('a prewarm without an upstream socket is answered by Sluice, and put be
   })
 
   test('the next turn can use a socket again', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     const warm = await serve(socket, prewarm())
-    service.change({ upstreamStreamTransport: 'websocket' })
+    await service.change({ upstreamStreamTransport: 'websocket' })
     const id = await serve(socket, createFollowUp(warm, 'go'))
     expect(service.upstream.requests).toMatchObject([{ method: 'WS' }])
     expect(texts(service.upstream.requests[0]?.body)).toEqual(['warm', 'go'])
@@ -269,9 +271,9 @@ describe('a prewarm without an upstream socket is answered by Sluice, and put be
   })
 
   test('it is valid for one turn, on its own socket, and only with a list to join', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const [socket, other] = [await open(service), await open(service)]
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     const warm = await serve(socket, prewarm())
     expect(getRefusal(await other.turn(createFollowUp(warm)))).toEqual([...LOST])
     expect(getRefusal(await socket.turn(createFollowUp(warm, '', { input: 'text' })))).toEqual([
@@ -285,9 +287,9 @@ describe('a prewarm without an upstream socket is answered by Sluice, and put be
   })
 
   test('one over 1 MiB is not kept', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     const warm = await serve(socket, create('w'.repeat(1024 * 1024 + 1), { generate: false }))
     expect(getRefusal(await socket.turn(createFollowUp(warm)))).toEqual([...LOST])
     await leave(service, socket)
@@ -306,7 +308,7 @@ describe('a client is asked for a full resend with the code it knows', () => {
     [NATIVE, { 'user-agent': 'somebody' }, LOST],
     [PUBLIC, { 'user-agent': 'codex_vscode/0.140.0 (Debian 12.0.0; x86_64) unknown' }, LOST],
   ] as const)('%s, %j', async (path, headers, told) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path, headers })
     expect(getRefusal(await socket.turn(createFollowUp('resp_of_nobody')))).toEqual([...told])
     expectCompleted(await socket.turn(create('everything')))

@@ -16,20 +16,20 @@ interface Scene {
   victims: readonly KillableClient[]
 }
 
-type Kill = (scene: Scene) => void
+type Kill = (scene: Scene) => Promise<unknown>
 
 /** Does one of them. */
-export const applyRandomKill = (scene: Scene): void => pick(scene.random, KILLS)(scene)
+export const applyRandomKill = (scene: Scene): Promise<unknown> => pick(scene.random, KILLS)(scene)
 
-const terminateClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('terminates')
-const closeClient: Kill = ({ random, victims }) => pick(random, victims).cut?.('closes')
+const terminateClient: Kill = async ({ random, victims }) => pick(random, victims).cut?.('terminates')
+const closeClient: Kill = async ({ random, victims }) => pick(random, victims).cut?.('closes')
 
 /** For all accounts, between turns and in the middle of them. */
-const closeUpstreams: Kill = ({ random, service }) =>
+const closeUpstreams: Kill = async ({ random, service }) =>
   service.upstream.closeSockets(pick(random, [1000, 1001, 1011, 1012]))
 
 /** Meets the next turn of an account. */
-const breakUpstream: Kill = ({ random, service }) => {
+const breakUpstream: Kill = async ({ random, service }) => {
   const afterEvents = randomUpTo(random, 12)
   pick(random, service.members).sim.next(
     pick<Fault>(random, [
@@ -44,7 +44,7 @@ const breakUpstream: Kill = ({ random, service }) => {
   )
 }
 
-const failAccount: Kill = ({ random, service }) => {
+const failAccount: Kill = async ({ random, service }) => {
   const { sim } = pick(random, service.members)
   if (random() < 0.2) sim.expireAccessToken()
   else
@@ -66,7 +66,7 @@ const flipTransport: Kill = ({ random, service }) =>
 
 const flipKeyDemand: Kill = ({ random, service }) => service.change({ apiKeyAuthEnabled: random() < 0.5 })
 
-const pauseAccount: Kill = ({ random, service }) => {
+const pauseAccount: Kill = async ({ random, service }) => {
   const { id } = pick(random, service.members)
   const isActive = service.bindings.pool.get(id)?.state.status === 'active'
   if (isActive) service.bindings.pool.apply(id, { kind: 'pause', at: Date.now() })

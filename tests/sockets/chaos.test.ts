@@ -27,7 +27,7 @@ test(
   `${KILLS} kills under load, seed ${SEED}`,
   async () => {
     await withSeedInError(async () => {
-      const trial = startTrial()
+      const trial = await startTrial()
       await using service = trial.service
       const random = seededRandom(SEED)
       service.upstream.script(() => makeAnswer(random))
@@ -35,7 +35,7 @@ test(
       let afterFirst: number | null = null
       for (let killed = 0; killed < KILLS; killed += ROUND_KILLS) {
         await round(trial, { random, tally, kills: Math.min(ROUND_KILLS, KILLS - killed) })
-        service.change({ upstreamStreamTransport: 'auto', apiKeyAuthEnabled: false })
+        await service.change({ upstreamStreamTransport: 'auto', apiKeyAuthEnabled: false })
         for (const { sim } of service.members) sim.clearFaults()
         clearAccountBlocks(service)
         await expectServed(trial)
@@ -61,7 +61,7 @@ const round = async (
   const killer = async () => {
     for (; left > 0; left--) {
       await Bun.sleep(randomUpTo(random, MAX_BETWEEN_KILLS_MS))
-      applyRandomKill({ random, service, victims })
+      await applyRandomKill({ random, service, victims })
       if (left % REVIVE_EVERY === 0) clearAccountBlocks(service)
     }
   }

@@ -33,8 +33,8 @@ describe('a native socket', () => {
   test.each([false, true])(
     'shows the pool before the first event of a request; upstream sends its own: %p',
     async (own) => {
-      await using service = startSocketWorld({ accounts: TWO })
-      const { key } = service.key()
+      await using service = await startSocketWorld({ accounts: TWO })
+      const { key } = await service.key()
       await refreshed(service, key)
       for (const { sim } of service.members) sim.always({ rateLimitsEvent: own })
       const { handshake, events, text } = await turnOn(service, { key })
@@ -59,8 +59,8 @@ describe('a native socket', () => {
   )
 
   test('hidden: neither handshake nor event', async () => {
-    await using service = startSocketWorld({ accounts: TWO, settings: { clientRateLimits: 'hidden' } })
-    const { key } = service.key()
+    await using service = await startSocketWorld({ accounts: TWO, settings: { clientRateLimits: 'hidden' } })
+    const { key } = await service.key()
     await refreshed(service, key)
     for (const { sim } of service.members) sim.always({ rateLimitsEvent: true })
     const { handshake, text } = await turnOn(service, { key })
@@ -68,11 +68,11 @@ describe('a native socket', () => {
   })
 
   test('account: the unchanged event of the account, without its plan', async () => {
-    await using service = startSocketWorld({
+    await using service = await startSocketWorld({
       accounts: [{ usage: usage(80) }],
       settings: { clientRateLimits: 'account' },
     })
-    const { key } = service.key()
+    const { key } = await service.key()
     service.members[0]?.sim.always({ rateLimitsEvent: true })
     const { handshake, events, text } = await turnOn(service, { key })
     const shown = events.filter(({ type }) => type === 'codex.rate_limits')
@@ -81,8 +81,8 @@ describe('a native socket', () => {
   })
 
   test('a key with its own limits: those, and a later request shows the use of the earlier one', async () => {
-    await using service = startSocketWorld({ accounts: TWO })
-    const { key } = service.key({
+    await using service = await startSocketWorld({ accounts: TWO })
+    const { key } = await service.key({
       limits: [{ limitType: 'requests', limitWindow: '5h', maxValue: 4, modelFilter: '' }],
     })
     const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
@@ -95,8 +95,8 @@ describe('a native socket', () => {
 })
 
 test('a socket of /v1 has no such event', async () => {
-  await using service = startSocketWorld({ accounts: TWO })
-  const { key } = service.key()
+  await using service = await startSocketWorld({ accounts: TWO })
+  const { key } = await service.key()
   await refreshed(service, key)
   for (const { sim } of service.members) sim.always({ rateLimitsEvent: true })
   const { handshake, text } = await turnOn(service, { path: PUBLIC, key })

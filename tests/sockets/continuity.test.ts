@@ -35,18 +35,18 @@ const getInput = (body: unknown): Item[] => (body as { input: Item[] }).input
 const typesIn = (body: unknown) => getInput(body).map(({ type, role }) => role ?? type)
 
 /** Which member served each turn. */
-const servedBy = ({ rows, members }: SocketWorld) =>
-  rows().map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
+const servedBy = async ({ rows, members }: SocketWorld) =>
+  (await rows()).map(({ accountId }) => members.findIndex(({ id }) => id === accountId))
 
 const THREAD = { 'session-id': 'thread-1' }
 
 /** A conversation whose first turn was served by one of two accounts. */
 const begun = async (path = NATIVE) => {
-  const service = startSocketWorld({ accounts: 2 })
+  const service = await startSocketWorld({ accounts: 2 })
   const socket = await open(service, { path, headers: THREAD })
   const events = await socket.turn(create('one'))
   expectCompleted(events)
-  const owner = servedBy(service)[0] === 1 ? 1 : 0
+  const owner = (await servedBy(service))[0] === 1 ? 1 : 0
   return {
     service,
     socket,
@@ -72,13 +72,13 @@ describe('encrypted content', () => {
       const sent = service.upstream.requests.at(-1)
       expect(sent?.account).toBe(other.sim.chatgptAccountId)
       expect(typesIn(sent?.body)).toEqual(['user', 'assistant', 'user'])
-      expect(service.rows().at(-1)).toMatchObject({ moved: true, accountId: other.id, status: 'ok' })
+      expect((await service.rows()).at(-1)).toMatchObject({ moved: true, accountId: other.id, status: 'ok' })
 
       const whole = [...history, asked('two'), ...getOutput(second), asked('three')]
       expectCompleted(await socket.turn(create('', { input: whole })))
       const kept = getInput(service.upstream.requests.at(-1)?.body).filter(({ type }) => type === 'reasoning')
       expect(kept).toEqual(getOutput(second).filter(({ type }) => type === 'reasoning'))
-      expect(service.rows().at(-1)).toMatchObject({ moved: false, accountId: other.id })
+      expect((await service.rows()).at(-1)).toMatchObject({ moved: false, accountId: other.id })
       await leave(service, socket)
       await expectNothingLeft(service)
     },
@@ -100,8 +100,8 @@ describe('encrypted content', () => {
     expectCompleted(compacted)
     const history = getOutput(compacted)
     expect(history.map(({ type }) => type)).toEqual(['compaction'])
-    expect(service.rows().at(-1)).toMatchObject({ kind: 'compaction', status: 'ok' })
-    write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
+    expect((await service.rows()).at(-1)).toMatchObject({ kind: 'compaction', status: 'ok' })
+    await write(service, (tx) => pauseAccount(tx, owner.id, ACTOR))
     const frame = create('', { input: [...history, asked('two')] })
     expect(getRefusal(await socket.turn(frame))).toEqual([400, 'continuity_owner_unavailable'])
     await leave(service, socket)
@@ -109,7 +109,7 @@ describe('encrypted content', () => {
   })
 
   test('reasoning of an unknown owner is omitted once the account cannot read it', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const foreign = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'enc.elsewhere.1' }
     expectCompleted(await socket.turn(create('', { input: [asked('one'), foreign, asked('two')] })))
@@ -130,8 +130,8 @@ describe('the same account', () => {
       expectCompleted(await again.turn(create('', { input: [...history, asked('two')] })))
       await leave(service, again)
     }
-    expect(new Set(servedBy(service)).size).toBe(1)
-    expect(service.rows().every(({ moved }) => !moved)).toBeTrue()
+    expect(new Set(await servedBy(service)).size).toBe(1)
+    expect((await service.rows()).every(({ moved }) => !moved)).toBeTrue()
   })
 
   test('serves it over any transport: socket, then HTTP, then socket', async () => {
@@ -142,7 +142,7 @@ describe('the same account', () => {
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body: JSON.stringify(body) })
     expect(await response.text()).toContain('response.completed')
     expectCompleted(await socket.turn(create('', { input: [...history, asked('three')] })))
-    expect(new Set(servedBy(service)).size).toBe(1)
+    expect(new Set(await servedBy(service)).size).toBe(1)
     expect(
       service.upstream.requests.every(({ body }) => typesIn(body).length === 1 || typesIn(body).includes('reasoning')),
     ).toBeTrue()
@@ -153,7 +153,7 @@ describe('the same account', () => {
   test('serves it after a restart: the client reconnects and sends everything', async () => {
     await using conversation = await begun()
     const { service, socket, id, history } = conversation
-    service.restart()
+    await service.restart()
     expect((await socket.closed).code).toBe(1012)
     for (let turn = 0; turn < 4; turn++) {
       const again = await open(service, { headers: THREAD })
@@ -162,31 +162,31 @@ describe('the same account', () => {
       await leave(service, again)
     }
     expect(typesIn(service.upstream.requests.at(-1)?.body)).toContain('reasoning')
-    expect(new Set(servedBy(service).filter((member) => member >= 0)).size).toBe(1)
+    expect(new Set((await servedBy(service)).filter((member) => member >= 0)).size).toBe(1)
     await expectNothingLeft(service)
   })
 
   test('is recognized by the turn state it issued, also after a restart', async () => {
-    await using service = startSocketWorld({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    await using service = await startSocketWorld({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     const headers = { 'content-type': 'application/json', 'user-agent': 'test' }
     const body = JSON.stringify(codexBody())
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body })
     await response.text()
     const turnState = response.headers.get('x-codex-turn-state') ?? ''
-    service.restart()
+    await service.restart()
     for (let turn = 0; turn < 3; turn++) {
       const socket = await open(service, { headers: { 'x-codex-turn-state': turnState } })
       expectCompleted(await socket.turn(create()))
       await leave(service, socket)
     }
-    expect(new Set(servedBy(service)).size).toBe(1)
+    expect(new Set(await servedBy(service)).size).toBe(1)
     await until(() => service.upstream.openSockets === 0, 'all closed')
     expect(service.upstream.oddities).toEqual([])
   })
 })
 
 test('a public client continues after reasoning without content', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const socket = await open(service, { path: PUBLIC })
   const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'hello' }] }
   const hollow = { type: 'reasoning', id: 'rs_0a1b', summary: [], encrypted_content: null }

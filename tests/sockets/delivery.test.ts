@@ -28,11 +28,11 @@ const MIB = 1024 * 1024
 describe('an error in one chunk with earlier events', () => {
   for (const hidesQuota of [false, true])
     test(`ends the turn and not the socket, quota ${hidesQuota ? 'hidden' : 'shown'}`, async () => {
-      await using service = startSocketWorld({
+      await using service = await startSocketWorld({
         settings: { hideUpstreamQuotaFromApiKeys: hidesQuota, apiKeyAuthEnabled: true },
       })
-      const socket = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
-      service.change({ upstreamStreamTransport: 'http' })
+      const socket = await open(service, { headers: { authorization: `Bearer ${(await service.key()).key}` } })
+      await service.change({ upstreamStreamTransport: 'http' })
       service.members[0]?.sim.next({
         rateLimitsEvent: true,
         manyEvents: { count: 2, bytes: 10, perChunk: 50 },
@@ -46,7 +46,7 @@ describe('an error in one chunk with earlier events', () => {
       const whole = await socket.turn(create('again'))
       expectCompleted(whole)
       expect(getTypes(whole).includes('codex.rate_limits')).toBe(!hidesQuota)
-      expect(service.rows().map(({ status }) => status)).toEqual(['error', 'ok'])
+      expect((await service.rows()).map(({ status }) => status)).toEqual(['error', 'ok'])
       await leave(service, socket)
       await expectNothingLeft(service)
     })
@@ -54,7 +54,7 @@ describe('an error in one chunk with earlier events', () => {
 
 describe('events that arrive all at once', () => {
   test('are delivered only as fast as the client reads them', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
     const socket = createFakeSocket(app)
     const sip = () => Object.assign(socket, { takes: 'queues', room: 1 } as const)
@@ -74,7 +74,7 @@ describe('events that arrive all at once', () => {
   })
 
   test('are all delivered when the first was queued for a moment only', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ manyEvents: { count: 20, bytes: 100, perChunk: 40 } })
     const socket = createFakeSocket(app)
     socket.takes = 'flushes'
@@ -87,7 +87,7 @@ describe('events that arrive all at once', () => {
 
   /** A turn whose first event is queued, and nothing more is taken. */
   const stalledTurn = async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = Object.assign(createFakeSocket(app), { takes: 'queues', room: 1 } as const)
     socket.say(create())
     await app.clock.advance('1s')
@@ -115,9 +115,9 @@ describe('events that arrive all at once', () => {
     '$path: $count of $mib MiB over $transport reach a client that reads, whole',
     async (batch) => {
       const { path, transport, count, mib } = batch
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const socket = await open(service, { path })
-      service.change({ upstreamStreamTransport: transport })
+      await service.change({ upstreamStreamTransport: transport })
       service.members[0]?.sim.next({ manyEvents: { count, bytes: mib * MIB, perChunk: count } })
       const events = await socket.turn(create())
       expectCompleted(events)
@@ -132,16 +132,16 @@ describe('events that arrive all at once', () => {
 })
 
 describe('when bodies have used up their memory', () => {
-  const full = () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 16 } })
+  const full = async () => {
+    const app = await testApp({ settings: { inFlightBodyMiB: 16 } })
     const { bodies } = app.bindings
     const others = bodies.open(0)
     others.resize(16 * MIB)
     return { app, others, socket: createFakeSocket(app) }
   }
 
-  test('a frame is rejected before it is parsed', () => {
-    const { app, others, socket } = full()
+  test('a frame is rejected before it is parsed', async () => {
+    const { app, others, socket } = await full()
     socket.session.received('x'.repeat(MIB))
     expect(getRefusal(socket.frames)).toEqual([503, 'busy'])
     expect(app.bindings.bodies.heldBytes).toBe(16 * MIB)
@@ -153,7 +153,7 @@ describe('when bodies have used up their memory', () => {
   })
 
   test('a turn can be cancelled', async () => {
-    const { app, others, socket } = full()
+    const { app, others, socket } = await full()
     others.resize(15 * MIB)
     app.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     socket.say(create())
@@ -195,7 +195,7 @@ describe('the bytes of a frame', () => {
   }
 
   test('are released once the response has begun', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const refs = watchFrames()
     const SOCKETS = 4
     const sockets = []
@@ -219,7 +219,7 @@ describe('the bytes of a frame', () => {
 })
 
 test('an internal error on a socket closes it with 1011, and no other', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const [broken, other] = [await open(service), await open(service)]
   const id = idOf(await other.turn(create()))
   const [session] = service.bindings.sockets

@@ -35,7 +35,7 @@ const ROUTES = [NATIVE, PUBLIC]
 
 describe('draining', () => {
   test.each(ROUTES)('%s: idle sockets are closed immediately, before and after a turn', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const [fresh, used] = [await open(service, { path }), await open(service, { path })]
     expectCompleted(await used.turn(create()))
     drain(service)
@@ -45,7 +45,7 @@ describe('draining', () => {
   })
 
   test.each(ROUTES)('%s: a running turn is completed, then its socket is closed', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service, { path })
     socket.send(create())
@@ -53,12 +53,12 @@ describe('draining', () => {
     drain(service)
     expect((await socket.closed).code).toBe(RESTARTING)
     expect(getEnds(getTypes(socket.events))).toEqual(['response.completed'])
-    expect(service.rows()).toMatchObject([{ status: 'ok' }])
+    expect(await service.rows()).toMatchObject([{ status: 'ok' }])
     await expectNothingLeft(service)
   })
 
   test('a queued turn is rejected with a retry time', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 10 })
     const socket = await open(service)
     socket.send(create('one'))
@@ -77,7 +77,7 @@ describe('draining', () => {
   })
 
   test.each(ROUTES)('%s: new handshakes are rejected with 503 and a retry time', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     drain(service)
     const refusal = await open(service, { path }).catch((error: unknown) => error)
     expect(refusal).toBeInstanceOf(SocketRefused)
@@ -85,7 +85,7 @@ describe('draining', () => {
   })
 
   test('a turn cut off before its first event gets one error frame, then the close', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(create())
@@ -96,14 +96,14 @@ describe('draining', () => {
     expect(socket.events).toMatchObject([
       { type: 'error', status: 503, error: { code: 'draining' }, headers: { 'retry-after': '5' } },
     ])
-    expect(service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining', httpStatus: 503 }])
+    expect(await service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining', httpStatus: 503 }])
     await expectNothingLeft(service)
   })
 
   test.each(ROUTES)(
     '%s: a turn cut off after its first event gets one terminal event, then the close',
     async (path) => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
       const socket = await open(service, { path })
       socket.send(create())
@@ -113,13 +113,13 @@ describe('draining', () => {
       expect((await socket.closed).code).toBe(RESTARTING)
       expect(getEnds(getTypes(socket.events))).toEqual(['response.failed'])
       expect(socket.events.at(-1)).toMatchObject({ response: { status: 'failed', error: { code: 'draining' } } })
-      expect(service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
+      expect(await service.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
       await expectNothingLeft(service)
     },
   )
 
   test('a chained turn that is cut off gets the end, not a missing response', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const first = await socket.turn(create())
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })

@@ -34,7 +34,7 @@ const post = async (
   expect(await response.text()).toContain('response.completed')
 }
 
-const transports = ({ rows }: SocketWorld) => rows().map(({ upstreamTransport }) => upstreamTransport)
+const transports = async ({ rows }: SocketWorld) => (await rows()).map(({ upstreamTransport }) => upstreamTransport)
 const handshakes = ({ upstream }: SocketWorld) => upstream.handshakes.map(({ status }) => status)
 const toAccount = ({ bindings, members }: SocketWorld) => bindings.pool.get(members[0]!.id)! // it has at least one
 
@@ -55,8 +55,8 @@ const CLIENTS: [string, (service: SocketWorld) => Promise<void>][] = [
   ['a native client over HTTP', (service) => post(service, NATIVE)],
   [
     'a client of /v1 over HTTP whose operator chose sockets',
-    (service) => {
-      service.change({ upstreamStreamTransport: 'websocket' })
+    async (service) => {
+      await service.change({ upstreamStreamTransport: 'websocket' })
       return post(service, PUBLIC, { headers: {} })
     },
   ],
@@ -79,11 +79,11 @@ describe('the last attempt uses HTTP', () => {
     test.each(SOCKETS_DOWN.filter((_, n) => index === 0 || n % 4 === index))(
       `of ${who}: %s`,
       async (_what, fault, statuses) => {
-        await using service = startSocketWorld({ accounts: 2 })
-        prefer(service, service.members[0]!.id) // there are two
+        await using service = await startSocketWorld({ accounts: 2 })
+        await prefer(service, service.members[0]!.id) // there are two
         service.members[0]?.sim.always(fault)
         await turn(service)
-        expect(service.rows()).toMatchObject([
+        expect(await service.rows()).toMatchObject([
           { upstreamTransport: 'http', status: 'ok', attempts: 3, accountId: service.members[0]?.id },
         ])
         expect(handshakes(service)).toEqual(statuses)
@@ -93,37 +93,39 @@ describe('the last attempt uses HTTP', () => {
     )
 
   test('a single failure does not count: the second attempt uses a new socket', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ on: 'handshake', status: 500, body: '' })
     await post(service, NATIVE)
-    expect([handshakes(service), transports(service)]).toEqual([[500, 101], ['websocket']])
+    expect([handshakes(service), await transports(service)]).toEqual([[500, 101], ['websocket']])
   })
 
   test('a prewarm is then answered by Sluice, and the turn after it is served', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always({ on: 'handshake', status: 500, body: '' })
     const socket = await open(service)
     const warm = await socket.turn(prewarm())
     expectCompleted(warm)
     expectCompleted(await socket.turn(createFollowUp(idOf(warm))))
-    expect(transports(service)).toEqual([null, 'http'])
+    expect(await transports(service)).toEqual([null, 'http'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('an account that fails over HTTP as well is charged for that alone, and another one serves', async () => {
-    await using service = startSocketWorld({ accounts: 2 })
+    await using service = await startSocketWorld({ accounts: 2 })
     const [first, second] = service.members
-    prefer(service, first!.id) // there are two
+    await prefer(service, first!.id) // there are two
     first?.sim.always({ on: 'handshake', status: 500, body: '' })
     first?.sim.always(faults.serverError())
     await post(service, NATIVE)
-    expect(service.rows()).toMatchObject([{ upstreamTransport: 'websocket', status: 'ok', accountId: second?.id }])
+    expect(await service.rows()).toMatchObject([
+      { upstreamTransport: 'websocket', status: 'ok', accountId: second?.id },
+    ])
     expect(service.bindings.pool.all().map(({ health }) => health.errors)).toEqual([1, 0])
   })
 
   test('an overloaded model is not taken for a socket outage', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const overloaded = { status: 503, error: { code: 'server_is_overloaded', message: 'Overloaded.' } }
     service.members[0]?.sim.always({ on: 'create', ...overloaded, body: overloaded })
     const socket = await open(service)
@@ -138,7 +140,7 @@ describe('an account whose last three sockets failed', () => {
   const MINUTES = 60_000
 
   test('uses HTTP for two minutes, then one failure is enough, and a successful turn resets it', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const { sim } = service.members[0]!
     sim.always(down)
     await post(service, NATIVE) // two handshakes
@@ -159,27 +161,27 @@ describe('an account whose last three sockets failed', () => {
     sim.next(down)
     await post(service, NATIVE)
     expect(handshakes(service).slice(4)).toEqual([101, 503, 101])
-    expect(transports(service)).toEqual(['http', 'http', 'http', 'http', 'http', 'websocket', 'websocket'])
+    expect(await transports(service)).toEqual(['http', 'http', 'http', 'http', 'http', 'websocket', 'websocket'])
     expectUncharged(service)
   })
 
   test('uses HTTP after a single handshake without a response, which cost the whole connect timeout', async () => {
-    await using service = startSocketWorld({ settings: { connectTimeoutSeconds: 1 } })
+    await using service = await startSocketWorld({ settings: { connectTimeoutSeconds: 1 } })
     service.members[0]?.sim.always({ on: 'handshake', delayHeadersMs: 60_000 })
     await post(service, NATIVE)
     await post(service, NATIVE)
     expect(handshakes(service)).toHaveLength(1)
-    expect(transports(service)).toEqual(['http', 'http'])
+    expect(await transports(service)).toEqual(['http', 'http'])
     expectUncharged(service)
   })
 
   test('in the middle of their responses, the next turn uses HTTP', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always({ on: 'create', close: { code: 1012, afterEvents: 5 } })
     const socket = await open(service)
     for (let n = 0; n < 3; n++) expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
     expectCompleted(await socket.turn(create()))
-    expect(transports(service)).toEqual(['websocket', 'websocket', 'websocket', 'http'])
+    expect(await transports(service)).toEqual(['websocket', 'websocket', 'websocket', 'http'])
     expectUncharged(service)
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -190,24 +192,24 @@ describe('a native client that falls back to HTTP', () => {
   const session = (id: string) => ({ ...NATIVE_CLIENT, 'session-id': id })
 
   test('uses HTTP upstream when the socket of its session just failed; others do not', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { headers: session('one') })
     service.members[0]?.sim.next({ on: 'create', terminate: { afterEvents: 5 }, dripMs: 5 })
     expect(getTypes(await socket.turn(create())).at(-1)).toBe('response.failed')
     await leave(service, socket)
     await post(service, NATIVE, { headers: session('one') })
     await post(service, NATIVE, { headers: session('two') })
-    expect(transports(service)).toEqual(['websocket', 'http', 'websocket'])
+    expect(await transports(service)).toEqual(['websocket', 'http', 'websocket'])
     await expectNothingLeft(service)
   })
 
   test('whose socket ended normally uses the suitable transport', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { headers: session('one') })
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
     await post(service, NATIVE, { headers: session('one') })
-    expect(transports(service)).toEqual(['websocket', 'websocket'])
+    expect(await transports(service)).toEqual(['websocket', 'websocket'])
   })
 })
 
@@ -234,9 +236,9 @@ describe('a frame that is too large for a socket', () => {
   ] as const)(
     '%s',
     async (_what, bytes, headers, wanted) => {
-      await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
+      await using service = await startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
       await post(service, NATIVE, { headers, body: getBody(bytes) })
-      expect(service.rows()).toMatchObject([{ upstreamTransport: wanted, attempts: 1 }])
+      expect(await service.rows()).toMatchObject([{ upstreamTransport: wanted, attempts: 1 }])
       expect(handshakes(service)).toEqual(wanted === 'http' ? [] : [101])
       expectUncharged(service)
     },
@@ -244,13 +246,13 @@ describe('a frame that is too large for a socket', () => {
   )
 
   test('for the upstream, which closes with 1009, is repeated over HTTP on the same account', async () => {
-    await using service = startSocketWorld({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
-    prefer(service, service.members[0]!.id) // there are two
+    await using service = await startSocketWorld({ accounts: 2, settings: { upstreamStreamTransport: 'websocket' } })
+    await prefer(service, service.members[0]!.id) // there are two
     service.members[0]?.sim.always({ on: 'create', close: { code: 1009, afterEvents: 0 } })
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
     await post(service, PUBLIC, { headers: {} })
-    expect(service.rows()).toMatchObject(
+    expect(await service.rows()).toMatchObject(
       Array(2).fill({ upstreamTransport: 'http', attempts: 2, accountId: service.members[0]?.id }),
     )
     expect(toAccount(service)).toMatchObject({ socketFailures: 0, httpUntil: 0 })
@@ -262,7 +264,7 @@ describe('a frame that is too large for a socket', () => {
 
 describe('a close unrelated to the account does not count against it', () => {
   test.each([1001, 1009, 1012, 1013])('%d', async (code) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next({ close: { code, afterEvents: 1 } })
@@ -271,7 +273,7 @@ describe('a close unrelated to the account does not count against it', () => {
     const last = (await socket.turn(create())).at(-1)
     expect(last).toMatchObject({ type: 'response.failed', response: { error: { code: 'stream_incomplete' } } })
     expectUncharged(service)
-    const said = service.attemptRows().map(({ message }) => message)
+    const said = (await service.attemptRows()).map(({ message }) => message)
     expect(said).toContain(`ChatGPT closed the socket with code ${code} before the response was complete.`)
     await leave(service, socket)
     await expectNothingLeft(service)
@@ -279,7 +281,7 @@ describe('a close unrelated to the account does not count against it', () => {
 })
 
 test('ten accounts without sockets that are all rate limited over HTTP are tried in a few seconds, and the client gets the 429', async () => {
-  await using service = startSocketWorld({ accounts: 10 })
+  await using service = await startSocketWorld({ accounts: 10 })
   for (const { sim } of service.members) {
     sim.always({ on: 'handshake', status: 503 })
     sim.always(faults.rateLimited(20))

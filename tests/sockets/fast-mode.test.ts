@@ -14,7 +14,7 @@ import {
 
 describe.each([NATIVE, PUBLIC])('%s', (path) => {
   test('strip: the tier is not sent, whatever its name', async () => {
-    await using service = startSocketWorld({ settings: { prohibitFastMode: 'strip' } })
+    await using service = await startSocketWorld({ settings: { prohibitFastMode: 'strip' } })
     const socket = await open(service, { path })
     for (const service_tier of ['priority', 'fast', 'flex']) {
       expectCompleted(await socket.turn(create('hello', { service_tier })))
@@ -26,7 +26,7 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
   })
 
   test('refuse: an error frame, and the socket stays open', async () => {
-    await using service = startSocketWorld({ settings: { prohibitFastMode: 'refuse' } })
+    await using service = await startSocketWorld({ settings: { prohibitFastMode: 'refuse' } })
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(create('hello', { service_tier: 'priority' })))).toEqual([
       400,

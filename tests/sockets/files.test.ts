@@ -22,23 +22,23 @@ const naming = (...ids: string[]) => ({
 })
 
 test('a request that continues a response elsewhere is requested in full, and then served by the account of the file', async () => {
-  await using service = startSocketWorld({ accounts: 2 })
+  await using service = await startSocketWorld({ accounts: 2 })
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   const first = await socket.turn(create('one'))
   expectCompleted(first)
-  const owner = service.rows()[0]?.accountId
+  const owner = (await service.rows())[0]?.accountId
   const other = service.members.find(({ id }) => id !== owner)!.id
   give(service, 'file-1', other)
   const [, code] = getRefusal(await socket.turn(createFollowUp(idOf(first), 'read', naming('file-1'))))
   expect(code).toBe('previous_response_not_found')
   expectCompleted(await socket.turn(create('read', naming('file-1'))))
-  expect(service.rows().at(-1)?.accountId).toBe(other)
+  expect((await service.rows()).at(-1)?.accountId).toBe(other)
   socket.close()
   await expectNothingLeft(service)
 })
 
 test('files of two accounts are rejected, and the socket stays open', async () => {
-  await using service = startSocketWorld({ accounts: 2 })
+  await using service = await startSocketWorld({ accounts: 2 })
   for (const [index, { id }] of service.members.entries()) give(service, `file-${index}`, id)
   const socket = await open(service)
   expect(getRefusal(await socket.turn(create('read', naming('file-0', 'file-1'))))).toEqual([
@@ -50,7 +50,7 @@ test('files of two accounts are rejected, and the socket stays open', async () =
     'file_owner_unavailable',
   ])
   expectCompleted(await socket.turn(create('read', naming('file-1'))))
-  expect(service.rows().at(-1)?.accountId).toBe(service.members[1]!.id)
+  expect((await service.rows()).at(-1)?.accountId).toBe(service.members[1]!.id)
   socket.close()
   await expectNothingLeft(service)
 })

@@ -39,7 +39,7 @@ const BAD_FRAMES: [name: string, frame: string | Uint8Array, code: string][] = [
 describe('an invalid frame gets an error frame, and the socket stays open', () => {
   for (const path of ROUTES)
     test.each(BAD_FRAMES)(`${path}: %s`, async (_name, frame, code) => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const socket = await open(service, { path })
       expect(getRefusal(await socket.turn(frame))).toEqual([400, code])
       expectCompleted(await socket.turn(create()))
@@ -49,7 +49,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
     })
 
   test('in the middle of a turn it does not disturb the turn', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 2 })
     const socket = await open(service)
     socket.send(create())
@@ -61,7 +61,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
   })
 
   test('a frame for no turn is accepted without a response', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     socket.send({ type: 'response.processed', response_id: 'resp_1' })
     socket.send({ type: 'response.interrupt' })
@@ -73,7 +73,7 @@ describe('an invalid frame gets an error frame, and the socket stays open', () =
 
 describe('one turn at a time', () => {
   test('a second create waits, a third is rejected, the fourth is accepted once there is room', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ dripMs: 5 })
     const socket = await open(service)
     for (const text of ['one', 'two', 'three']) socket.send(create(text))
@@ -86,13 +86,13 @@ describe('one turn at a time', () => {
       'two',
       'four',
     ])
-    expect(service.rows().map(({ status }) => status)).toEqual(['ok', 'ok', 'ok'])
+    expect((await service.rows()).map(({ status }) => status)).toEqual(['ok', 'ok', 'ok'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('turns of one socket never mix', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     socket.send(create('one'))
     socket.send(create('two'))
@@ -104,7 +104,7 @@ describe('one turn at a time', () => {
   })
 
   test('a client that disconnects with a turn waiting leaves nothing', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 3 } })
     const socket = await open(service)
     socket.send(create('one'))
@@ -113,7 +113,7 @@ describe('one turn at a time', () => {
     expect(service.bindings.bodies.heldBytes).toBeGreaterThan(0)
     await leave(service, socket)
     await expectNothingLeft(service)
-    expect(service.rows().map(({ status }) => status)).toEqual(['cancelled'])
+    expect((await service.rows()).map(({ status }) => status)).toEqual(['cancelled'])
     expect(service.upstream.requests).toHaveLength(1)
   })
 })
@@ -123,7 +123,7 @@ describe('an interrupt', () => {
     ['before', 1],
     ['after', 4],
   ])('%s the first event ends the turn as incomplete, and releases the upstream', async (_when, afterEvents) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents } })
     const socket = await open(service)
     socket.send(create())
@@ -133,7 +133,7 @@ describe('an interrupt', () => {
     const end = await socket.next(({ type }) => type === 'response.incomplete')
     expect(end).toMatchObject({ response: { status: 'incomplete', incomplete_details: { reason: 'interrupted' } } })
     await until(() => service.upstream.requests[0]?.aborted === true, 'the upstream let go')
-    expect(service.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
+    expect(await service.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
     expectCompleted(await socket.turn(create()))
     expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
     await leave(service, socket)
@@ -141,7 +141,7 @@ describe('an interrupt', () => {
   })
 
   test('cancels only the running turn: the waiting one is served', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)
     socket.send(create('one'))
@@ -150,34 +150,34 @@ describe('an interrupt', () => {
     socket.send({ type: 'response.interrupt' })
     await socket.next(({ type }) => type === 'response.completed')
     expect(getEnds(getTypes(socket.events))).toEqual(['response.incomplete', 'response.completed'])
-    expect(service.rows().map(({ status }) => status)).toEqual(['cancelled', 'ok'])
+    expect((await service.rows()).map(({ status }) => status)).toEqual(['cancelled', 'ok'])
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('before the upstream has answered the handshake costs nothing', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ on: 'handshake', delayHeadersMs: 60_000 })
     const socket = await open(service)
     socket.send(create())
     await until(() => service.upstream.handshakes.length === 1, 'the handshake under way')
     socket.send({ type: 'response.interrupt' })
     expect(getTypes([await socket.next()])).toEqual(['response.incomplete'])
-    expect(service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
+    expect(await service.rows()).toMatchObject([{ status: 'cancelled', attempts: 1, inputTokens: null }])
     expectCompleted(await socket.turn(create()))
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 
   test('costs nothing when it cancels a prewarm', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 1 } })
     const socket = await open(service)
     socket.send(prewarm())
     await until(() => service.upstream.requests.length === 1, 'the prewarm upstream')
     socket.send({ type: 'response.interrupt' })
     await socket.next(({ type }) => type === 'response.incomplete')
-    expect(service.rows()).toMatchObject([
+    expect(await service.rows()).toMatchObject([
       { kind: 'prewarm', status: 'cancelled', inputTokens: null, costMicros: null },
     ])
     await leave(service, socket)
@@ -185,7 +185,7 @@ describe('an interrupt', () => {
   })
 
   test('sent twice, or after the end, has no further effect', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = await open(service)
     socket.send(create())

@@ -23,7 +23,7 @@ test(
   `${FRAMES} random frames, seed ${SEED}`,
   async () => {
     await withSeedInError(async () => {
-      const trial = startTrial()
+      const trial = await startTrial()
       await using _service = trial.service
       const random = seededRandom(SEED)
       const randomAnswer = seededRandom(SEED + 1)

@@ -1,7 +1,7 @@
 /** Shared by the socket tests: a live server that is stopped afterwards, clients, and a check for leaks. */
 import { expect } from 'bun:test'
 import { eq } from 'drizzle-orm'
-import { commit, type Sync, type Tx } from '../../db/commit.ts'
+import { commit, type Tx } from '../../db/commit.ts'
 import { accounts } from '../../db/schema/accounts.ts'
 import type { Actor } from '../../src/model/audit/audit.ts'
 import { codexBody } from '../support/app.ts'
@@ -16,8 +16,8 @@ export const CAPABILITY = 'x-codex-lb-required-capability'
 export type SocketWorld = LiveService & AsyncDisposable
 
 /** A service that stops when the test is over. */
-export const startSocketWorld = (options: LiveOptions = {}): SocketWorld => {
-  const service = liveService(options)
+export const startSocketWorld = async (options: LiveOptions = {}): Promise<SocketWorld> => {
+  const service = await liveService(options)
   return Object.assign(service, { [Symbol.asyncDispose]: () => service.stop() })
 }
 
@@ -90,12 +90,15 @@ export const leave = async (service: SocketWorld, ...sockets: TestSocket[]): Pro
 
 export const ACTOR: Actor = { id: 'test', method: null, address: null, at: 0 }
 
-export const write = <T>({ bindings }: SocketWorld, work: (tx: Tx) => Sync<T>): T => commit(bindings.db, work)
+export const write = <T>({ bindings }: SocketWorld, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  commit(bindings.db, work)
 
 /** Makes every strategy use this account before the others. */
-export const prefer = (service: SocketWorld, id: string): void => {
-  write(service, (tx) => tx.update(accounts).set({ routingPolicy: 'burn_first' }).where(eq(accounts.id, id)).run())
-  service.bindings.pool.reload()
+export const prefer = async (service: SocketWorld, id: string): Promise<void> => {
+  await write(service, (tx) =>
+    tx.update(accounts).set({ routingPolicy: 'burn_first' }).where(eq(accounts.id, id)).run(),
+  )
+  await service.bindings.pool.reload()
 }
 
 /** What every limit of the key has counted, and what is still reserved, which is nothing once all turns have ended. */

@@ -32,8 +32,8 @@ const refusedWith = async (handshake: Promise<TestSocket>) => {
 
 interface Refusal {
   name: string
-  prepare?: (service: SocketWorld) => void
-  headers?: (service: SocketWorld) => Record<string, string>
+  prepare?: (service: SocketWorld) => Promise<unknown>
+  headers?: (service: SocketWorld) => Promise<Record<string, string>>
   status: number
   code: string
 }
@@ -48,31 +48,31 @@ const refusals: Refusal[] = [
   {
     name: 'an unknown key',
     prepare: (service) => service.change({ apiKeyAuthEnabled: true }),
-    headers: () => ({ authorization: 'Bearer sk-clb-unknown' }),
+    headers: async () => ({ authorization: 'Bearer sk-clb-unknown' }),
     status: 401,
     code: 'invalid_api_key',
   },
   {
     name: 'an address blocked by the firewall',
-    prepare: (service) => void write(service, (tx) => addEntry(tx, '192.0.2.1', ACTOR)),
+    prepare: async (service) => void (await write(service, (tx) => addEntry(tx, '192.0.2.1', ACTOR))),
     status: 403,
     code: 'ip_forbidden',
   },
   {
     name: 'an unknown capability',
-    headers: (service) => ({ authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'other' }),
+    headers: async (service) => ({ authorization: `Bearer ${(await service.key()).key}`, [CAPABILITY]: 'other' }),
     status: 400,
     code: 'unsupported_required_capability',
   },
   {
     name: 'the restricted pool without a key',
-    headers: () => ({ [CAPABILITY]: 'trusted_cyber' }),
+    headers: async () => ({ [CAPABILITY]: 'trusted_cyber' }),
     status: 401,
     code: 'invalid_api_key',
   },
   {
     name: 'while draining',
-    prepare: ({ bindings }) => {
+    prepare: async ({ bindings }) => {
       bindings.lifecycle.draining = true
     },
     status: 503,
@@ -80,7 +80,7 @@ const refusals: Refusal[] = [
   },
   {
     name: 'at the limit of open sockets',
-    prepare: ({ bindings }) => {
+    prepare: async ({ bindings }) => {
       bindings.lifecycle.maxTurns = 0
     },
     status: 503,
@@ -91,20 +91,20 @@ const refusals: Refusal[] = [
 describe('rejected before the upgrade', () => {
   for (const path of ROUTES)
     test.each(refusals)(`${path}: $name`, async ({ prepare, headers, status, code }) => {
-      await using service = startSocketWorld()
-      prepare?.(service)
-      const refusal = await refusedWith(open(service, { path, headers: headers?.(service) }))
+      await using service = await startSocketWorld()
+      await prepare?.(service)
+      const refusal = await refusedWith(open(service, { path, headers: await headers?.(service) }))
       expect([refusal.status, refusal.code]).toEqual([status, code])
       if (status === 503) expect(Number(refusal.headers['retry-after'])).toBeGreaterThanOrEqual(1)
       expect(service.bindings.sockets.size).toBe(0)
-      expect([service.upstream.handshakes, service.rows()]).toEqual([[], []])
+      expect([service.upstream.handshakes, await service.rows()]).toEqual([[], []])
       await expectNothingLeft(service)
     })
 })
 
 describe('426, the only way to send the native client to HTTP', () => {
   test('while the transport is http, on the native route only', async () => {
-    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
+    await using service = await startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
     const refusal = await refusedWith(open(service))
     expect([refusal.status, refusal.code]).toEqual([426, 'upgrade_required'])
     const socket = await open(service, { path: PUBLIC })
@@ -112,25 +112,25 @@ describe('426, the only way to send the native client to HTTP', () => {
   })
 
   test('never for the restricted pool, which has no other transport', async () => {
-    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
-    const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
+    await using service = await startSocketWorld({ settings: { upstreamStreamTransport: 'http' } })
+    const headers = { authorization: `Bearer ${(await service.key()).key}`, [CAPABILITY]: 'trusted_cyber' }
     await leave(service, await open(service, { headers }))
   })
 
   test('the setting is read at each handshake', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const before = await open(service)
-    service.change({ upstreamStreamTransport: 'http' })
+    await service.change({ upstreamStreamTransport: 'http' })
     expect((await refusedWith(open(service))).status).toBe(426)
     expect(before.isOpen).toBeTrue()
-    service.change({ upstreamStreamTransport: 'websocket' })
+    await service.change({ upstreamStreamTransport: 'websocket' })
     await leave(service, before, await open(service))
   })
 })
 
 describe('the 101 response', () => {
   test.each(ROUTES)('%s: gives a request id and a turn state', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path })
     expect(socket.opened.headers['x-request-id']).toMatch(/\S{8,}/)
     expect(socket.opened.headers['x-codex-turn-state']).toMatch(/\S{8,}/)
@@ -139,7 +139,7 @@ describe('the 101 response', () => {
   })
 
   test('returns the turn state and the request id the client sent', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const headers = { 'x-codex-turn-state': 'st0123456789abcdef.state', 'x-request-id': 'mine-1' }
     const socket = await open(service, { headers })
     expect(socket.opened.headers).toMatchObject(headers)
@@ -147,7 +147,7 @@ describe('the 101 response', () => {
   })
 
   test('two clients get separate turn states', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const sockets = [await open(service), await open(service)]
     expect(new Set(sockets.map(({ opened }) => opened.headers['x-codex-turn-state'])).size).toBe(2)
     await leave(service, ...sockets)
@@ -156,13 +156,13 @@ describe('the 101 response', () => {
 
 describe('an invalid handshake', () => {
   test.each(ROUTES)('%s: a plain GET is not found', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const response = await fetch(service.url + path)
     expect([response.status, (await response.json()).error.code]).toEqual([404, 'not_found'])
   })
 
   test.each(ROUTES)('%s: an upgrade without a Sec-WebSocket-Key is rejected', async (path) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const headers = { connection: 'upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
     const response = await fetch(service.url + path, { headers })
     expect([response.status, (await response.json()).error.code]).toEqual([400, 'bad_upgrade'])
@@ -171,7 +171,7 @@ describe('an invalid handshake', () => {
 })
 
 test('a client that closes properly gets a close frame, and is forgotten', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const socket = await open(service)
   expect(service.bindings.sockets.size).toBe(1)
   socket.close(1000, 'done')

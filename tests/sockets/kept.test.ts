@@ -34,7 +34,7 @@ const tokens = ({ upstream }: SocketWorld) => {
 }
 
 test('idle connections are counted', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const kept = async () => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text()
     return /^sluice_kept_upstream_sockets (\d+)$/m.exec(metrics)?.[1]
@@ -59,7 +59,7 @@ describe('a token that is rejected on the kept connection', () => {
   }
 
   test('is refreshed, and the turn uses a new connection; the account stays', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
     expire(service)
@@ -75,7 +75,7 @@ describe('a token that is rejected on the kept connection', () => {
   })
 
   test('is refreshed once for all sockets of the account', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const [one, other] = [await open(service), await open(service)]
     for (const socket of [one, other]) expectCompleted(await socket.turn(create()))
     expire(service)
@@ -89,7 +89,7 @@ describe('a token that is rejected on the kept connection', () => {
   })
 
   test('under a continuing turn is refreshed too: a full resend is requested, and served over a new connection', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     expire(service)
@@ -107,7 +107,7 @@ test('usage from a handshake is reported once: turns on its connection do not re
   const usage = (usedPercent: number) => ({
     primary: { usedPercent, windowMinutes: 300, resetAt: Date.now() + 3_600_000 },
   })
-  await using service = startSocketWorld({ accounts: [{ usage: usage(10) }] })
+  await using service = await startSocketWorld({ accounts: [{ usage: usage(10) }] })
   const [account] = service.bindings.pool.all()
   const socket = await open(service)
   const id = idOf(await socket.turn(create()))
@@ -136,7 +136,7 @@ describe('a connection that the upstream calls too old', () => {
   }
 
   test('is replaced, unnoticed, and the account is not charged', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     expectCompleted(await socket.turn(create()))
     service.members[0]?.sim.next(tooOld)
@@ -148,7 +148,7 @@ describe('a connection that the upstream calls too old', () => {
   })
 
   test('loses what was to continue there', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.next(tooOld)
@@ -169,8 +169,8 @@ describe('a continuing turn that another account could serve', () => {
     ['the workspace was deleted', faults.deactivatedWorkspace()],
   ]
   test.each(failures)('%s: a full resend is requested, and served', async (_name, fault) => {
-    await using service = startSocketWorld({ accounts: 2 })
-    prefer(service, service.members[0]!.id) // there are two
+    await using service = await startSocketWorld({ accounts: 2 })
+    await prefer(service, service.members[0]!.id) // there are two
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     service.members[0]?.sim.always({ ...fault, on: 'responses' })
@@ -182,7 +182,7 @@ describe('a continuing turn that another account could serve', () => {
   })
 
   test('but not one that no account would accept: that error is returned, and the connection stays', async () => {
-    await using service = startSocketWorld({ accounts: 2 })
+    await using service = await startSocketWorld({ accounts: 2 })
     const socket = await open(service)
     const id = idOf(await socket.turn(create()))
     for (const { sim } of service.members) sim.next(faults.invalidValue())
@@ -195,7 +195,7 @@ describe('a continuing turn that another account could serve', () => {
 })
 
 test('a handshake rejected for one client does not affect another client’s open connection', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const [holder, newcomer] = [await open(service), await open(service)]
   const id = idOf(await holder.turn(create()))
   service.members[0]?.sim.next({ ...faults.forbiddenHtml(), on: 'handshake' })
@@ -209,15 +209,15 @@ test('a handshake rejected for one client does not affect another client’s ope
   await expectNothingLeft(service)
 })
 
-const ends: [name: string, end: (service: SocketWorld, id: string) => unknown][] = [
+const ends: [name: string, end: (service: SocketWorld, id: string) => Promise<unknown>][] = [
   ['is paused', (service, id) => write(service, (tx) => pauseAccount(tx, id, ACTOR))],
   ['is deleted', (service, id) => write(service, (tx) => deleteAccount(tx, id, ACTOR))],
 ]
 
 describe('when an account', () => {
   const begun = async () => {
-    const service = startSocketWorld({ accounts: 2 })
-    prefer(service, service.members[0]!.id)
+    const service = await startSocketWorld({ accounts: 2 })
+    await prefer(service, service.members[0]!.id)
     return { service, socket: await open(service), [Symbol.asyncDispose]: () => service.stop() }
   }
 
@@ -227,7 +227,7 @@ describe('when an account', () => {
     const second = await open(service)
     for (const client of [socket, second]) expectCompleted(await client.turn(create()))
     expect(service.upstream.openSockets).toBe(2)
-    end(service, service.members[0]!.id)
+    await end(service, service.members[0]!.id)
     await until(() => service.upstream.openSockets === 0, 'its connections closed')
     expect([socket.isOpen, second.isOpen]).toEqual([true, true])
     expectCompleted(await socket.turn(create()))
@@ -244,7 +244,7 @@ describe('when an account', () => {
       service.members[0]?.sim.next({ delayFirstEventMs: 20, dripMs: 5 })
       socket.send(create())
       await socket.next(({ type }) => type === 'response.created')
-      end(service, service.members[0]!.id)
+      await end(service, service.members[0]!.id)
       await socket.next(({ type }) => type === 'response.completed')
       await until(() => service.upstream.openSockets === 0, 'its connection closed')
       await leave(service, socket)
@@ -253,7 +253,7 @@ describe('when an account', () => {
   )
 
   test('is exhausted, another client’s open connection there stays for later', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const [idle, busy] = [await open(service), await open(service)]
     expectCompleted(await idle.turn(create()))
     service.members[0]?.sim.next(faults.usageLimit({ resetsAt: Date.now() + 3_600_000 }))
@@ -268,18 +268,18 @@ describe('when an account', () => {
 })
 
 test('the turn state of a handshake does not return a conversation from where it has moved', async () => {
-  await using service = startSocketWorld({ accounts: 2 })
+  await using service = await startSocketWorld({ accounts: 2 })
   const [first, second] = [service.members[0]!, service.members[1]!]
-  prefer(service, first.id)
+  await prefer(service, first.id)
   const thread = { 'session-id': 'thread-1' }
   const headers = { ...thread, 'content-type': 'application/json', 'user-agent': 'test' }
   const response = await fetch(service.url + NATIVE, { method: 'POST', headers, body: JSON.stringify(codexBody()) })
   expect(await response.text()).toContain('response.completed')
   const state = { 'x-codex-turn-state': response.headers.get('x-codex-turn-state') ?? '' }
   const socket = await open(service, { headers: { ...thread, ...state } })
-  write(service, (tx) => pauseAccount(tx, first.id, ACTOR))
+  await write(service, (tx) => pauseAccount(tx, first.id, ACTOR))
   expectCompleted(await socket.turn(create('moves')))
-  write(service, (tx) => reactivateAccount(tx, first.id, ACTOR))
+  await write(service, (tx) => reactivateAccount(tx, first.id, ACTOR))
   expectCompleted(await socket.turn(create('stays')))
   const asked = turnsAsked(service).map(({ account }) => account)
   expect(asked).toEqual([first, second, second].map(({ sim }) => sim.chatgptAccountId))
@@ -296,7 +296,7 @@ describe('connections that failed unnoticed charge no account', () => {
   }
   for (const [how, fault] of Object.entries(ways))
     test(how, async () => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const threads = []
       for (let n = 0; n < 3; n++) {
         const socket = await open(service)

@@ -19,7 +19,7 @@ const over = async (app: TestApp, { session }: FakeSocket): Promise<void> => {
 
 describe('an idle socket', () => {
   test('is closed with 1001 after 60 minutes, and not before', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     await app.clock.advance('59m')
     expect(socket.closed).toBeNull()
@@ -30,7 +30,7 @@ describe('an idle socket', () => {
   })
 
   test('that ever sent a frame over 4 MiB is closed after 2 minutes, because the runtime keeps its buffer', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     socket.say(create('x'.repeat(5 * 1024 * 1024)))
     await app.clock.advance('1s')
@@ -45,7 +45,7 @@ describe('an idle socket', () => {
   })
 
   test('is not closed while a client is still sending its next frame, and is once that client is idle again', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     socket.isUploading = true
     await app.clock.advance('65m')
@@ -63,7 +63,7 @@ describe('an idle socket', () => {
   })
 
   test('is not closed for a client that sent a rejected frame', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     await app.clock.advance('10m')
     socket.say({ type: 'unknown', text: 'x'.repeat(5 * 1024 * 1024) })
@@ -75,7 +75,7 @@ describe('an idle socket', () => {
   })
 
   test('is idle since its last turn ended, however long that took', async () => {
-    const app = testApp({ settings: { firstEventTimeoutSeconds: 600, commitTimeoutSeconds: 600 } })
+    const app = await testApp({ settings: { firstEventTimeoutSeconds: 600, commitTimeoutSeconds: 600 } })
     const socket = createFakeSocket(app)
     await app.clock.advance('50m')
     app.members[0]?.sim.next({ dripMs: MINUTE_MS })
@@ -94,7 +94,7 @@ describe('an idle socket', () => {
 
 describe('silence within a turn', () => {
   const silent = async (isNative: boolean) => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ silence: { afterEvents: 4 } })
     const socket = createFakeSocket(app, { isNative })
     socket.say(create())
@@ -129,14 +129,14 @@ describe('silence within a turn', () => {
     const { app, socket, news } = await silent(false)
     for (let seconds = 0; seconds < 20; seconds += 4) {
       await app.clock.advance('4s')
-      socket.session.send([]) // the rest of such a batch
+      void socket.session.send([]) // the rest of such a batch
     }
     expect([news(), socket.pings]).toEqual([[], 2])
     await over(app, socket)
   })
 
   test('keepalives are sent before the first event, too', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ delayHeadersMs: 30_000 })
     const socket = createFakeSocket(app)
     socket.say(create())
@@ -148,7 +148,7 @@ describe('silence within a turn', () => {
   })
 
   test('none is sent between turns', async () => {
-    const app = testApp()
+    const app = await testApp()
     const socket = createFakeSocket(app)
     socket.say(create())
     await app.clock.advance('1s')
@@ -174,7 +174,7 @@ describe('a client that does not read', () => {
   const LONG = answers.bulk(200, 1000)
 
   test('pauses the upstream until it reads again', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.script(() => LONG)
     const socket = createFakeSocket(app)
     socket.takes = 'queues'
@@ -191,7 +191,7 @@ describe('a client that does not read', () => {
   })
 
   test('for 30 s is closed with 1013, and its turn is cancelled', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.script(() => LONG)
     const socket = createFakeSocket(app)
     socket.takes = 'queues'
@@ -203,11 +203,11 @@ describe('a client that does not read', () => {
     expect(socket.isTerminated).toBeTrue()
     await expectNothingLeft(app)
     expect(app.bindings.sockets.size).toBe(0)
-    expect(app.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
+    expect(await app.rows()).toMatchObject([{ status: 'cancelled', errorCode: null }])
   })
 
   test('but reads now and then is not closed', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.script(() => answers.bulk(20, 1000, { dripMs: 100 }))
     const socket = createFakeSocket(app)
     socket.takes = 'queues'
@@ -224,7 +224,7 @@ describe('a client that does not read', () => {
   })
 
   test('and whose frame was dropped is closed immediately, so that a gap is always noticed', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ dripMs: 1000 })
     const socket = createFakeSocket(app)
     socket.say(create('one'))
@@ -236,7 +236,7 @@ describe('a client that does not read', () => {
     await app.clock.advance('3s')
     expect([socket.closed?.code, socket.frames.length]).toEqual([1013, seen])
     await over(app, socket)
-    expect(app.rows()).toMatchObject([{ status: 'cancelled' }])
+    expect(await app.rows()).toMatchObject([{ status: 'cancelled' }])
     expect(app.upstream.requests).toHaveLength(1) // the waiting one has no client any more
   })
 })

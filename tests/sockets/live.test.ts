@@ -30,8 +30,8 @@ interface Joining {
 
 /** A service with a key and a call that the key has created. */
 const calling = async (options: LiveOptions = {}) => {
-  const service = startSocketWorld(options)
-  const { key, row } = service.key()
+  const service = await startSocketWorld(options)
+  const { key, row } = await service.key()
   const bearer = { authorization: `Bearer ${key}`, 'user-agent': 'test' }
   const create = async (): Promise<string> => {
     const response = await fetch(`${service.url}/v1/realtime/calls`, { method: 'POST', headers: bearer, body: 'v=0' })
@@ -62,8 +62,10 @@ const refusedWith = async (handshake: Promise<TestSocket>) => {
   const { status, code } = await refusal(handshake)
   return [status, code]
 }
-const sidebandRows = (service: SocketWorld) => service.rows().filter(({ transport }) => transport === 'websocket')
-const ended = (service: SocketWorld, rows = 1) => until(() => sidebandRows(service).length === rows, 'the log row')
+const sidebandRows = async (service: SocketWorld) =>
+  (await service.rows()).filter(({ transport }) => transport === 'websocket')
+const ended = (service: SocketWorld, rows = 1) =>
+  until(async () => (await sidebandRows(service)).length === rows, 'the log row')
 const text = (size: number) => 'x'.repeat(size)
 const MIB = 1024 * 1024
 
@@ -87,7 +89,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     expect([type, ...(bytes as Buffer)]).toEqual(['(binary)', 9, 0, 200]) // as: a binary event has bytes
     client.close(1000, 'done')
     await ended(service)
-    const [row] = sidebandRows(service)
+    const [row] = await sidebandRows(service)
     expect(row).toMatchObject({
       kind: 'live',
       route: LOGGED[form] ?? '',
@@ -126,9 +128,9 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     await using service = await calling()
     const id = await service.create()
     expect(await refusedWith(service.join(path('rtc_unknown')))).toEqual([404, 'realtime_call_not_found'])
-    const other = { authorization: `Bearer ${service.key().key}` }
+    const other = { authorization: `Bearer ${(await service.key()).key}` }
     expect(await refusedWith(service.join(path(id), { headers: other }))).toEqual([404, 'realtime_call_not_found'])
-    write(service, (tx) =>
+    await write(service, (tx) =>
       tx
         .update(liveCalls)
         .set({ createdAt: Date.now() - 7_200_000 })
@@ -146,15 +148,15 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     })
     const id = await service.create()
     const unavailable = [503, 'continuity_owner_unavailable']
-    const owner = service.bindings.db.select().from(liveCalls).get()?.accountId ?? ''
+    const owner = (await service.bindings.db.select().from(liveCalls).get())?.accountId ?? ''
     const { client } = await service.joined(path(id))
     expect(await refusedWith(service.join(path(id)))).toEqual(unavailable) // the first connection has the only slot
     client.close(1000)
     await ended(service, 2)
     service.bindings.pool.apply(owner, { kind: 'pause', at: Date.now() })
     expect(await refusedWith(service.join(path(id)))).toEqual(unavailable)
-    write(service, (tx) => tx.delete(accounts).where(eq(accounts.id, owner)).run())
-    service.bindings.pool.reload()
+    await write(service, (tx) => tx.delete(accounts).where(eq(accounts.id, owner)).run())
+    await service.bindings.pool.reload()
     expect(await refusedWith(service.join(path(id)))).toEqual(unavailable)
     await expectNothingLeft(service)
   })
@@ -162,19 +164,19 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
   test('its account is reserved by a usage cap: 503, except for keys of its owner', async () => {
     await using service = await calling({ accounts: 2 })
     const id = await service.create()
-    const owner = service.bindings.db.select().from(liveCalls).get()?.accountId ?? ''
+    const owner = (await service.bindings.db.select().from(liveCalls).get())?.accountId ?? ''
     const window = { usedPercent: 85, windowMinutes: 10_080, resetAt: Date.now() + 86_400_000 }
     const windows = { fiveHour: null, weekly: window, monthly: null }
     service.bindings.pool.observe(owner, { at: Date.now(), windows, credits: null, planType: null })
     const account = service.bindings.pool.get(owner)!
     account.maxUsedPercentSecondary = 80
     expect(await refusedWith(service.join(path(id)))).toEqual([503, 'continuity_owner_unavailable'])
-    write(service, (tx) => {
+    await write(service, async (tx) => {
       const ada = { id: 'usr_ada', username: 'ada', roleId: 'role_viewer', status: 'active', createdAt: 0 } as const
-      tx.insert(users).values(ada).run()
-      tx.update(apiKeys).set({ ownerUserId: ada.id }).where(eq(apiKeys.id, service.keyId)).run()
+      await tx.insert(users).values(ada).run()
+      await tx.update(apiKeys).set({ ownerUserId: ada.id }).where(eq(apiKeys.id, service.keyId)).run()
     })
-    service.bindings.keys.reload()
+    await service.bindings.keys.reload()
     account.exemptOwnerId = 'usr_ada'
     const { client } = await service.joined(path(id))
     client.close(1000)
@@ -185,7 +187,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
   test('uses its account even when that has used up its quota', async () => {
     await using service = await calling({ accounts: 2 })
     const id = await service.create()
-    const owner = service.bindings.db.select().from(liveCalls).get()?.accountId ?? ''
+    const owner = (await service.bindings.db.select().from(liveCalls).get())?.accountId ?? ''
     const at = Date.now()
     const event = { evidence: 'test', resetAt: at + 60_000, retryAfterMs: null, cause: null }
     service.bindings.pool.apply(owner, { kind: 'quota_exceeded', at, ...event })
@@ -218,8 +220,10 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
       expect(body).not.toContain('secret words')
       expect(service.upstream.handshakes).toHaveLength(1)
       expect(service.upstream.requests.filter(({ path: to }) => to.includes('token'))).toEqual([])
-      expect(sidebandRows(service)).toMatchObject([{ status: 'error', httpStatus: answered, attempts: 1 }])
-      expect(JSON.stringify([service.rows(), service.attemptRows(), service.lines])).not.toContain('secret words')
+      expect(await sidebandRows(service)).toMatchObject([{ status: 'error', httpStatus: answered, attempts: 1 }])
+      expect(JSON.stringify([await service.rows(), await service.attemptRows(), service.lines])).not.toContain(
+        'secret words',
+      )
       await expectNothingLeft(service)
     },
   )
@@ -235,7 +239,7 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
   test('the binding survives a restart', async () => {
     await using service = await calling({ accounts: 3 })
     const id = await service.create()
-    service.restart()
+    await service.restart()
     const { client } = await service.joined(path(id))
     client.close(1000)
     await ended(service)
@@ -250,8 +254,8 @@ describe.each(FORMS)('a call by the %s path', (form, path) => {
     await ended(service)
     await refusal(service.join(path(id), { headers: { authorization: 'Bearer sk-clb-wrong' } }))
     await refusal(service.join(path('rtc_notknown')))
-    service.bindings.ledger.flush()
-    const logged = JSON.stringify([service.rows(), service.attemptRows(), service.lines])
+    await service.bindings.ledger.flush()
+    const logged = JSON.stringify([await service.rows(), await service.attemptRows(), service.lines])
     for (const secret of [id, 'rtc_notknown', service.apiKey]) expect(logged).not.toContain(secret)
   })
 })
@@ -276,7 +280,7 @@ describe('a call id that is not valid: 400', () => {
     const asked = service.join(path.replaceAll('ID', id))
     expect(await refusedWith(asked)).toEqual([400, 'invalid_realtime_call_id'])
     expect(service.upstream.handshakes).toEqual([])
-    expect(sidebandRows(service)).toMatchObject([{ kind: 'live', status: 'error', httpStatus: 400 }])
+    expect(await sidebandRows(service)).toMatchObject([{ kind: 'live', status: 'error', httpStatus: 400 }])
     await expectNothingLeft(service)
   })
 
@@ -406,7 +410,7 @@ describe('how a call ends', () => {
     await peer.until(({ handshake }) => handshake.closed !== null)
     expect([peer.handshake.closed?.code, peer.handshake.closed?.reason]).toEqual(passed as [number, string])
     await ended(service)
-    expect(sidebandRows(service)).toMatchObject([{ status: 'ok', httpStatus: 101 }])
+    expect(await sidebandRows(service)).toMatchObject([{ status: 'ok', httpStatus: 101 }])
     await expectNothingLeft(service)
   })
 
@@ -419,7 +423,7 @@ describe('how a call ends', () => {
     expect(client.events).toMatchObject([{ text: 'last' }])
     expect([closed.code, closed.reason]).toEqual(passed as [number, string])
     await ended(service)
-    const [row] = sidebandRows(service)
+    const [row] = await sidebandRows(service)
     expect(row).toMatchObject(
       DONE.includes(code) ? { status: 'ok' } : { status: 'error', httpStatus: 101, errorCode: 'stream_incomplete' },
     )
@@ -442,7 +446,7 @@ describe('how a call ends', () => {
     await peer.until(({ handshake }) => handshake.closed !== null)
     expect(peer.handshake.closed?.code).toBe(1011)
     await ended(service)
-    expect(sidebandRows(service)).toMatchObject([{ status: 'cancelled' }])
+    expect(await sidebandRows(service)).toMatchObject([{ status: 'cancelled' }])
     await expectNothingLeft(service)
   })
 
@@ -452,7 +456,7 @@ describe('how a call ends', () => {
     peer.terminate()
     expect((await client.closed).code).toBe(1011)
     await ended(service)
-    expect(sidebandRows(service)).toMatchObject([{ status: 'error', errorCode: 'stream_incomplete' }])
+    expect(await sidebandRows(service)).toMatchObject([{ status: 'error', errorCode: 'stream_incomplete' }])
     await expectNothingLeft(service)
   })
 
@@ -578,7 +582,7 @@ describe('what an open call counts as', () => {
   test('the limits of open sockets apply, and the connection counts as no further request', async () => {
     await using service = await calling({ settings: { socketsPerKey: 1 } })
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
-    const { key } = service.key({ limits })
+    const { key } = await service.key({ limits })
     const headers = { authorization: `Bearer ${key}`, 'user-agent': 'test' }
     const created = await fetch(`${service.url}/v1/live`, { method: 'POST', headers, body: 'v=0' })
     await created.text()

@@ -18,9 +18,9 @@ import {
 } from './ground.ts'
 
 const local = async (path = NATIVE, accounts = 1) => {
-  const service = startSocketWorld({ accounts })
+  const service = await startSocketWorld({ accounts })
   const socket = await open(service, { path, headers: { 'session-id': 'thread-1' } })
-  service.change({ upstreamStreamTransport: 'http' })
+  await service.change({ upstreamStreamTransport: 'http' })
   return { service, socket, [Symbol.asyncDispose]: () => service.stop() }
 }
 
@@ -44,21 +44,21 @@ test('is not an attempt, belongs to no account, and makes none the owner of the 
   await using session = await local(NATIVE, 2)
   const { service, socket } = session
   expectCompleted(await socket.turn(prewarm()))
-  expect(service.rows()).toMatchObject([{ kind: 'prewarm', status: 'ok', accountId: null, attempts: 0 }])
-  expect(service.attemptRows()).toEqual([])
+  expect(await service.rows()).toMatchObject([{ kind: 'prewarm', status: 'ok', accountId: null, attempts: 0 }])
+  expect(await service.attemptRows()).toEqual([])
   expect(service.bindings.affinity.counts()).toEqual({ conversation: 0, ciphertext: 0, file: 0 })
   expectCompleted(await socket.turn(create()))
-  expect(service.rows().at(-1)).toMatchObject({ kind: 'normal', accountId: expect.any(String), attempts: 1 })
+  expect((await service.rows()).at(-1)).toMatchObject({ kind: 'normal', accountId: expect.any(String), attempts: 1 })
   expect(service.bindings.affinity.counts().conversation).toBe(1)
   await leave(service, socket)
   await expectNothingLeft(service)
 })
 
 test('one sent upstream is an attempt like any other', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const socket = await open(service, { headers: { 'session-id': 'thread-1' } })
   expectCompleted(await socket.turn(prewarm()))
-  expect(service.rows()).toMatchObject([{ kind: 'prewarm', accountId: service.members[0]?.id, attempts: 1 }])
+  expect(await service.rows()).toMatchObject([{ kind: 'prewarm', accountId: service.members[0]?.id, attempts: 1 }])
   expect(service.bindings.affinity.counts().conversation).toBe(1)
   await leave(service, socket)
   await expectNothingLeft(service)

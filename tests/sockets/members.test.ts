@@ -31,7 +31,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
   ]
   test.each(said)('can send %s, as over HTTP', async (written) => {
     const members: Record<string, unknown> = JSON.parse(written)
-    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = await startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
     const body = JSON.stringify(codexBody('hello', members))
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
     const events = parseEvents(await response.text())
@@ -41,12 +41,12 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
     expect(asked?.method).toBe('WS')
     for (const name of Object.keys(members)) expect(asked?.body).not.toHaveProperty(name)
     expect(asked?.body).toMatchObject({ type: 'response.create', ...codexBody() })
-    expect(service.rows()).toMatchObject([{ kind: 'normal', upstreamTransport: 'websocket', status: 'ok' }])
+    expect(await service.rows()).toMatchObject([{ kind: 'normal', upstreamTransport: 'websocket', status: 'ok' }])
     await expectNothingLeft(service)
   })
 
   test('is rejected without leaving a connection behind if its body nests too deep to become a frame', async () => {
-    await using service = startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
+    await using service = await startSocketWorld({ settings: { upstreamStreamTransport: 'websocket' } })
     const deep = `${'['.repeat(1500)}${']'.repeat(1500)}`
     const body = `{"generate":true,"deep":${deep},${JSON.stringify(codexBody()).slice(1)}`
     const response = await fetch(service.url + NATIVE, { method: 'POST', headers: HEADERS, body })
@@ -57,7 +57,7 @@ describe('a native HTTP client whose turn uses an upstream socket', () => {
 })
 
 test('a native frame that asks to be stored is not stored', async () => {
-  await using service = startSocketWorld()
+  await using service = await startSocketWorld()
   const socket = await open(service)
   expectCompleted(await socket.turn(create('hello', { store: true, stream: false })))
   expect(service.upstream.requests[0]?.body).toMatchObject({ store: false, stream: true })
@@ -71,14 +71,14 @@ describe('a capability required by a frame', () => {
 
   for (const path of [NATIVE, PUBLIC])
     test.each(NAMES)(`${path}: by the name %s, restricts the socket and is not sent upstream`, async (name) => {
-      await using service = startSocketWorld({ accounts: 2 })
-      prefer(service, service.members[0]!.id) // there are two
+      await using service = await startSocketWorld({ accounts: 2 })
+      await prefer(service, service.members[0]!.id) // there are two
       const authorised = service.members[1]!
-      write(service, (tx) =>
+      await write(service, (tx) =>
         tx.update(accounts).set({ securityWorkAuthorized: true }).where(eq(accounts.id, authorised.id)).run(),
       )
-      service.bindings.pool.reload()
-      const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
+      await service.bindings.pool.reload()
+      const socket = await open(service, { path, headers: { authorization: `Bearer ${(await service.key()).key}` } })
       expectCompleted(await socket.turn(asking(name)))
       expectCompleted(await socket.turn(create('and ever after')))
       expect(service.upstream.requests.map(({ account }) => account)).toEqual(
@@ -91,8 +91,8 @@ describe('a capability required by a frame', () => {
     })
 
   test.each([NATIVE, PUBLIC])('%s: of duplicate metadata neither is used', async (path) => {
-    await using service = startSocketWorld()
-    const socket = await open(service, { path, headers: { authorization: `Bearer ${service.key().key}` } })
+    await using service = await startSocketWorld()
+    const socket = await open(service, { path, headers: { authorization: `Bearer ${(await service.key()).key}` } })
     const asked = JSON.stringify(create('x', { client_metadata: {} }))
     const twice = `{"client_metadata":{"${NAMES[0]}":"trusted_cyber"},${asked.slice(1)}`
     expect(getRefusal(await socket.turn(twice))).toEqual([400, 'invalid_request_error'])
@@ -103,8 +103,8 @@ describe('a capability required by a frame', () => {
   })
 
   test('nor is a duplicate model, in any spelling', async () => {
-    await using service = startSocketWorld()
-    const key = service.key({ allowedModels: ['gpt-5.5'] })
+    await using service = await startSocketWorld()
+    const key = await service.key({ allowedModels: ['gpt-5.5'] })
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
     for (const name of ['model', 'm\\u006fdel'])
       expect(getRefusal(await socket.turn(`{"${name}":"gpt-5.4",${JSON.stringify(create()).slice(1)}`))).toEqual([
@@ -117,10 +117,10 @@ describe('a capability required by a frame', () => {
   })
 
   test.each(NAMES)('by the name %s, needs a key and a known value', async (name) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const anonymous = await open(service)
     expect(getRefusal(await anonymous.turn(asking(name)))).toEqual([401, 'invalid_api_key'])
-    const known = await open(service, { headers: { authorization: `Bearer ${service.key().key}` } })
+    const known = await open(service, { headers: { authorization: `Bearer ${(await service.key()).key}` } })
     expect(getRefusal(await known.turn(asking(name, 'other')))).toEqual([400, 'unsupported_required_capability'])
     expect(service.upstream.requests).toEqual([])
     await leave(service, anonymous, known)
@@ -133,8 +133,8 @@ describe('an invalid frame', () => {
   test.each([NATIVE, PUBLIC])(
     '%s: leaves one row in the log, as a request does; one answered by asking for a full resend leaves none',
     async (path) => {
-      await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
-      const key = service.key()
+      await using service = await startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
+      const key = await service.key()
       const socket = await open(service, { path, headers: { authorization: `Bearer ${key.key}` } })
       expect(getRefusal(await socket.turn(create('x', { model: undefined })))).toEqual([400, 'invalid_request_error'])
       expect(getRefusal(await socket.turn(createFollowUp('resp_of_nobody')))).toEqual([
@@ -142,7 +142,7 @@ describe('an invalid frame', () => {
         'previous_response_not_found',
       ])
       expectCompleted(await socket.turn(create()))
-      expect(service.rows()).toMatchObject([
+      expect(await service.rows()).toMatchObject([
         { ...refused, route: path, keyId: key.row.id, model: null, errorCode: 'invalid_request_error' },
         { status: 'ok', route: path, keyId: key.row.id },
       ])
@@ -152,12 +152,12 @@ describe('an invalid frame', () => {
   )
 
   test('leaves none once its key was deleted', async () => {
-    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
-    const key = service.key()
+    await using service = await startSocketWorld({ settings: { apiKeyAuthEnabled: true } })
+    const key = await service.key()
     const socket = await open(service, { headers: { authorization: `Bearer ${key.key}` } })
-    write(service, (tx) => deleteKey(tx, key.row.id, { scope: 'all', actor: ACTOR }))
+    await write(service, (tx) => deleteKey(tx, key.row.id, { scope: 'all', actor: ACTOR }))
     expect(getRefusal(await socket.turn(create('x', { model: undefined })))).toEqual([401, 'invalid_api_key'])
-    expect(service.rows()).toEqual([])
+    expect(await service.rows()).toEqual([])
     await leave(service, socket)
   })
 })

@@ -85,7 +85,7 @@ const refused = (status: number, code: string): Outcome => ({ refusal: { status,
 const start = async ({ path, downstream, upstream }: Pairing, service: SocketWorld, key: string): Promise<Asked> => {
   const headers = { authorization: `Bearer ${key}` }
   const socket = downstream === 'websocket' ? await open(service, { path, headers }) : null
-  service.change({ upstreamStreamTransport: upstream })
+  await service.change({ upstreamStreamTransport: upstream })
   return socket ? askOnSocket(socket) : askOverHttp(service, path, key)
 }
 
@@ -98,13 +98,13 @@ interface Stage {
 
 /** Two accounts, of which the first is always used before the second. */
 const stage = async (pairing: Pairing, getFaults: { first?: Fault; second?: Fault } = {}) => {
-  const service = startSocketWorld({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+  const service = await startSocketWorld({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
   const [first, second] = service.members
-  prefer(service, first!.id) // there are two
+  await prefer(service, first!.id) // there are two
   if (getFaults.first) first!.sim.always(getFaults.first)
   if (getFaults.second) second!.sim.always(getFaults.second)
   service.upstream.script(() => answers.text('Hello there, all of you.', USAGE))
-  const { key } = service.key({
+  const { key } = await service.key({
     limits: [
       { limitType: 'total_tokens', limitWindow: 'daily', maxValue: 1_000_000, modelFilter: '' },
       { limitType: 'requests', limitWindow: 'daily', maxValue: 1000, modelFilter: '' },
@@ -128,7 +128,7 @@ interface Expected {
 const expectSettled = async ({ pairing, service, key, asked }: Stage, expected: Expected): Promise<void> => {
   const isSession = pairing.downstream === 'websocket' && pairing.upstream === 'websocket'
   await expectNothingLeft(service, { upstreamSockets: isSession && expected.keepsSocket ? 1 : 0 })
-  const rows = service.rows()
+  const rows = await service.rows()
   expect(rows).toHaveLength(1)
   const [row] = rows
   expect(row).toMatchObject({
@@ -281,7 +281,7 @@ for (const pairing of pairings)
       if (afterEvents > HELD && asked.socket)
         await until(() => (asked.socket?.events.length ?? 0) > HELD, 'events seen')
       asked.leave()
-      await until(() => service.rows().length === 1, 'the turn settled')
+      await until(async () => (await service.rows()).length === 1, 'the turn settled')
       await until(() => service.upstream.requests.at(-1)?.aborted === true, 'the upstream let go')
       await expectSettled(turn, {
         status: 'cancelled',

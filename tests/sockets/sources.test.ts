@@ -28,10 +28,10 @@ const MODEL = 'llama-4'
 const THREAD = { 'session-id': 'one', 'thread-id': 'one' }
 
 /** A source on a port of its own. */
-const withSource = (service: SocketWorld, models: string[]) => {
+const withSource = async (service: SocketWorld, models: string[]) => {
   const source = createSource({ key: null, models })
   const server = source.listen()
-  const { id } = addSource(service, { baseUrl: `${server.url.origin}/v1`, apiKey: null, models })
+  const { id } = await addSource(service, { baseUrl: `${server.url.origin}/v1`, apiKey: null, models })
   return { source, id, [Symbol.asyncDispose]: () => server.stop(true) }
 }
 
@@ -40,21 +40,21 @@ describe.each([NATIVE, PUBLIC])('%s', (path) => {
     ['a turn', create('hello', { model: MODEL })],
     ['a prewarm', prewarm({ model: MODEL })],
   ])('%s for a source model gets a 503, and nothing is logged or called', async (_what, frame) => {
-    await using service = startSocketWorld()
-    await using sourced = withSource(service, [MODEL])
+    await using service = await startSocketWorld()
+    await using sourced = await withSource(service, [MODEL])
     const socket = await open(service, { path })
     expect(getRefusal(await socket.turn(frame))).toEqual([503, 'model_source_requires_http_transport'])
     expectCompleted(await socket.turn(create('hello')))
     expect(sourced.source.received).toEqual([])
-    expect(service.rows()).toHaveLength(1)
+    expect(await service.rows()).toHaveLength(1)
     await leave(service, socket)
     await expectNothingLeft(service)
   })
 })
 
 test('the next handshake of this conversation gets 426, those of others do not', async () => {
-  await using service = startSocketWorld()
-  await using _sourced = withSource(service, [MODEL])
+  await using service = await startSocketWorld()
+  await using _sourced = await withSource(service, [MODEL])
   const socket = await open(service, { headers: THREAD })
   await socket.turn(create('hello', { model: MODEL }))
   const refused = await open(service, { headers: THREAD }).catch((err: unknown) => err)
@@ -66,20 +66,20 @@ test('the next handshake of this conversation gets 426, those of others do not',
 })
 
 test('a key limited to sources gets the same for a model that accounts offer too', async () => {
-  await using service = startSocketWorld()
-  await using sourced = withSource(service, ['gpt-5.5'])
-  const { key } = service.key({ assignedSourceIds: [sourced.id] })
+  await using service = await startSocketWorld()
+  await using sourced = await withSource(service, ['gpt-5.5'])
+  const { key } = await service.key({ assignedSourceIds: [sourced.id] })
   const socket = await open(service, { headers: { authorization: `Bearer ${key}` } })
   expect(getRefusal(await socket.turn(create('hello')))).toEqual([503, 'model_source_requires_http_transport'])
   await leave(service, socket)
 })
 
 test('overflow is served over the socket, and the conversation continues with its whole text', async () => {
-  await using service = startSocketWorld()
-  await using sourced = withSource(service, ['gpt-5.5'])
+  await using service = await startSocketWorld()
+  await using sourced = await withSource(service, ['gpt-5.5'])
   const { db, clock } = service.bindings
-  fetchCatalogs({ db, clock, members: service.members })
-  service.change({ overflowSourceId: sourced.id })
+  await fetchCatalogs({ db, clock, members: service.members })
+  await service.change({ overflowSourceId: sourced.id })
   const socket = await open(service)
   expectCompleted(await socket.turn(create('first')))
   const limit = faults.usageLimit({ resetsAt: Date.now() + 3_600_000 })
@@ -92,7 +92,7 @@ test('overflow is served over the socket, and the conversation continues with it
     expect(sourced.source.last('/responses')?.body).not.toHaveProperty(name)
   expect(getRefusal(await socket.turn(createFollowUp(idOf(events))))).toEqual([400, 'previous_response_not_found'])
   expectCompleted(await socket.turn(create('second, and all that was said')))
-  expect(service.rows().map(({ overflow, transport }) => [overflow, transport])).toEqual([
+  expect((await service.rows()).map(({ overflow, transport }) => [overflow, transport])).toEqual([
     [false, 'websocket'],
     [true, 'websocket'],
     [true, 'websocket'],

@@ -15,9 +15,9 @@ const overSocket = async (service: SocketWorld, path: string): Promise<StreamEve
 
 /** The handshake needs sockets to be enabled; the turn itself uses HTTP. */
 const overSocketToHttp = async (service: SocketWorld, path: string): Promise<StreamEvent[]> => {
-  service.change({ upstreamStreamTransport: 'websocket' })
+  await service.change({ upstreamStreamTransport: 'websocket' })
   const socket = await open(service, { path })
-  service.change({ upstreamStreamTransport: 'http' })
+  await service.change({ upstreamStreamTransport: 'http' })
   return turnOn(service, socket)
 }
 
@@ -50,7 +50,7 @@ test.each([
   ['a client of /v1 over HTTP', 'http', overHttp, PUBLIC],
   ['a client of /v1 on a socket', 'websocket', overSocket, PUBLIC],
 ] as const)('%s does not get the model and the catalog headers of the upstream', async (_who, transport, ask, path) => {
-  await using service = startSocketWorld({ settings: { upstreamStreamTransport: transport } })
+  await using service = await startSocketWorld({ settings: { upstreamStreamTransport: transport } })
   for (const [said, told] of SAID) {
     const text = JSON.stringify(said)
     const isFrame = transport === 'websocket'
@@ -67,7 +67,7 @@ test.each([
 ] as const)(
   'a native client %s gets the same headers when an error comes in one chunk with them',
   async (_how, ask) => {
-    await using service = startSocketWorld({
+    await using service = await startSocketWorld({
       settings: { upstreamStreamTransport: 'http', clientRateLimits: 'account' },
     })
     const limits = { type: 'codex.rate_limits', mark: 4 }

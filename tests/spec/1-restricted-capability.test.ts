@@ -54,6 +54,7 @@ const FILED: Record<string, readonly string[]> = {
   files: ['POST /backend-api/files', 'POST /backend-api/files/:id/uploaded'],
   transcription: ['POST /backend-api/transcribe', 'POST /v1/audio/transcriptions'],
   'Chat Completions': ['POST /v1/chat/completions'],
+  Messages: ['POST /v1/messages', 'POST /v1/messages/count_tokens'],
   'Images and embeddings': [
     'POST /backend-api/codex/images/generations',
     'POST /backend-api/codex/images/edits',
@@ -85,6 +86,10 @@ const LOCAL = [
   'GET /v1/models',
   'GET /v1/models/:id',
   'GET /v1/usage',
+  'GET /v1/capacity',
+  'POST /mcp',
+  'GET /mcp',
+  'DELETE /mcp',
   'GET /v1/reset-credit',
   'GET /api/codex/usage',
   'GET /api/codex/usage/',
@@ -96,9 +101,9 @@ const LOCAL = [
 
 describe('§1 restricted 1: the header is a requirement, not a grant', () => {
   test('a key has no more rights with it than without', async () => {
-    const app = testApp({ accounts: [{ models: ['one', 'two'] }] })
-    fetchCatalogs(app)
-    const { key } = app.key({ allowedModels: ['one'] })
+    const app = await testApp({ accounts: [{ models: ['one', 'two'] }] })
+    await fetchCatalogs(app)
+    const { key } = await app.key({ allowedModels: ['one'] })
     const listed = await publicModels(app, { ...RESTRICTED, authorization: `Bearer ${key}` })
     expect(listed.map(({ id }) => id)).toEqual(['one'])
   })
@@ -106,13 +111,13 @@ describe('§1 restricted 1: the header is a requirement, not a grant', () => {
   test.each(['', 'Trusted_Cyber', 'trusted_cyber, trusted_cyber', 'none', 'true'])(
     'the value %p is unknown, and reported so after the key check',
     async (value) => {
-      const { ask, key } = testApp()
+      const { ask, key } = await testApp()
       const headers = { [HEADER]: value }
       expect(await statusAndCode('/v1', await ask(NATIVE, { json: codexBody(), headers }))).toEqual([
         401,
         'invalid_api_key',
       ])
-      const authorization = `Bearer ${key().key}`
+      const authorization = `Bearer ${(await key()).key}`
       const refused = await ask(NATIVE, { json: codexBody(), headers: { ...headers, authorization } })
       expect(await statusAndCode('/v1', refused)).toEqual([400, 'unsupported_required_capability'])
     },
@@ -121,8 +126,8 @@ describe('§1 restricted 1: the header is a requirement, not a grant', () => {
 
 describe('§1 restricted 2: every request that carries the header is restricted', () => {
   test('none is served as an ordinary request, whatever it asks for', async () => {
-    const { ask, key, upstream } = testApp()
-    const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
+    const { ask, key, upstream } = await testApp()
+    const headers = { ...RESTRICTED, authorization: `Bearer ${(await key()).key}` }
     for (const json of [codexBody(), codexBody('hi', { model: 'unknown' }), codexBody('hi', { stream: false })])
       expect(await statusAndCode('/v1', await ask(NATIVE, { json, headers }))).toEqual([400, UNSUPPORTED[1] as string])
     expect(upstream.requests).toEqual([])
@@ -130,19 +135,22 @@ describe('§1 restricted 2: every request that carries the header is restricted'
 })
 
 describe('§1 restricted 3: the header always needs a valid key', () => {
-  const refusals: [string, (app: ReturnType<typeof testApp>) => Record<string, string>][] = [
-    ['no key', () => ({})],
-    ['a wrong key', () => ({ authorization: 'Bearer sk-clb-wrong' })],
-    ['an empty bearer', () => ({ authorization: 'Bearer ' })],
-    ['another scheme', ({ key }) => ({ authorization: `Basic ${key().key}` })],
-    ['a key that expired', ({ key, clock }) => ({ authorization: `Bearer ${key({ expiresAt: clock.now() }).key}` })],
+  const refusals: [string, (app: Awaited<ReturnType<typeof testApp>>) => Promise<Record<string, string>>][] = [
+    ['no key', async () => ({})],
+    ['a wrong key', async () => ({ authorization: 'Bearer sk-clb-wrong' })],
+    ['an empty bearer', async () => ({ authorization: 'Bearer ' })],
+    ['another scheme', async ({ key }) => ({ authorization: `Basic ${(await key()).key}` })],
+    [
+      'a key that expired',
+      async ({ key, clock }) => ({ authorization: `Bearer ${(await key({ expiresAt: clock.now() })).key}` }),
+    ],
   ]
   for (const apiKeyAuthEnabled of [false, true])
     test.each(refusals)(
       `%s is rejected on this machine, key auth ${apiKeyAuthEnabled ? 'on' : 'off'}`,
       async (_name, authorization) => {
-        const app = testApp({ settings: { apiKeyAuthEnabled } })
-        const headers = { ...RESTRICTED, ...authorization(app) }
+        const app = await testApp({ settings: { apiKeyAuthEnabled } })
+        const headers = { ...RESTRICTED, ...(await authorization(app)) }
         for (const route of ['GET /v1/models', NATIVE, 'POST /v1/chat/completions']) {
           const response = await app.ask(route, { headers, json: route.startsWith('GET') ? undefined : {} })
           expect(await statusAndCode('/v1', response)).toEqual([401, 'invalid_api_key'])
@@ -152,7 +160,7 @@ describe('§1 restricted 3: the header always needs a valid key', () => {
     )
 
   test('without the header the same deployment keeps its normal behavior', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     expect((await ask('GET /v1/models')).status).toBe(200)
     expect((await ask(NATIVE, { json: codexBody() })).status).toBe(200)
   })
@@ -175,8 +183,8 @@ describe('§1 restricted 5: rejected on every transport except the Responses Web
 
   for (const [group, routes] of Object.entries(FILED))
     test(`${group}: rejected after the key check, before any account`, async () => {
-      const { ask, key, upstream, rows } = testApp()
-      const authorization = `Bearer ${key().key}`
+      const { ask, key, upstream, rows } = await testApp()
+      const authorization = `Bearer ${(await key()).key}`
       for (const route of routes) {
         const [method = '', pattern = ''] = route.split(' ')
         const path = concrete(pattern)
@@ -189,16 +197,16 @@ describe('§1 restricted 5: rejected on every transport except the Responses Web
         expect([route, (await problemAt(path, unknown)).code]).toEqual([route, 'unsupported_required_capability'])
       }
       expect(upstream.requests).toEqual([])
-      expect(rows()).toEqual([])
+      expect(await rows()).toEqual([])
     })
 
   test('redeeming as an owner: 401 without a ChatGPT token, rejected with one', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { sim } = app.members[0]!
     const owner = { authorization: `Bearer ${sim.accessToken}`, 'chatgpt-account-id': sim.chatgptAccountId }
     const json = { redeem_request_id: 'one' }
     for (const route of OF_OWNERS) {
-      const withoutToken: Record<string, string>[] = [{}, { authorization: `Bearer ${app.key().key}` }]
+      const withoutToken: Record<string, string>[] = [{}, { authorization: `Bearer ${(await app.key()).key}` }]
       for (const headers of withoutToken) {
         const response = await app.ask(route, { json, headers: { ...RESTRICTED, ...headers } })
         expect(await statusAndCode('/api', response)).toEqual([401, 'invalid_api_key'])
@@ -210,8 +218,8 @@ describe('§1 restricted 5: rejected on every transport except the Responses Web
   })
 
   test('the rejection comes before the body is read', async () => {
-    const { ask, key } = testApp()
-    const headers = { ...RESTRICTED, authorization: `Bearer ${key().key}` }
+    const { ask, key } = await testApp()
+    const headers = { ...RESTRICTED, authorization: `Bearer ${(await key()).key}` }
     const response = await ask(NATIVE, { body: '{"not json', headers })
     expect(await statusAndCode('/v1', response)).toEqual([400, 'required_capability_transport_unsupported'])
   })
@@ -230,8 +238,8 @@ describe('§1 restricted 5: requested in the metadata of an HTTP body', () => {
 
   for (const [route, body] of Object.entries(BODIES))
     test.each(NAMES)(`${route}: by the name %s it is rejected, and nothing is sent upstream`, async (name) => {
-      const { ask, key, upstream, rows, bindings } = testApp()
-      const authorization = `Bearer ${key().key}`
+      const { ask, key, upstream, rows, bindings } = await testApp()
+      const authorization = `Bearer ${(await key()).key}`
       const path = route.slice('POST '.length)
       const asking = (value: string) => ({ ...body, client_metadata: { kept: 'yes', [name]: value } })
       const withoutKey = await ask(route, { json: asking('trusted_cyber') })
@@ -240,11 +248,11 @@ describe('§1 restricted 5: requested in the metadata of an HTTP body', () => {
       expect(await statusAndCode(path, withKey)).toEqual([400, 'required_capability_transport_unsupported'])
       const unknown = await ask(route, { json: asking('other'), headers: { authorization } })
       expect((await problemAt(path, unknown)).code).toBe('unsupported_required_capability')
-      expect([upstream.requests, rows(), bindings.bodies.heldBytes]).toEqual([[], [], 0])
+      expect([upstream.requests, await rows(), bindings.bodies.heldBytes]).toEqual([[], [], 0])
     })
 
   test('other metadata has no effect', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const json = codexBody('hi', { client_metadata: { 'x-codex-turn-metadata': 'trusted_cyber' } })
     expect((await ask(NATIVE, { json })).status).toBe(200)
   })
@@ -254,9 +262,9 @@ describe('§1 restricted 6: still available with the header', () => {
   test.each(['/v1/models', '/backend-api/codex/models', '/v1/usage', '/v1/reset-credit'])(
     'GET %s with a key',
     async (path) => {
-      const app = testApp()
-      fetchCatalogs(app)
-      const authorization = `Bearer ${app.key().key}`
+      const app = await testApp()
+      await fetchCatalogs(app)
+      const authorization = `Bearer ${(await app.key()).key}`
       const response = await app.ask(`GET ${path}`, { headers: { ...RESTRICTED, authorization } })
       expect(response.status).toBe(200)
       expect(app.upstream.requests).toEqual([])
@@ -268,8 +276,8 @@ describe('§1 restricted 6: still available with the header', () => {
 
 describe('§1 restricted 7: a model alone does not activate it', () => {
   test('the strongest model is an ordinary request on an account that is not authorized for security work', async () => {
-    const app = testApp({ accounts: [{ plan: 'pro', securityWorkAuthorized: false }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ plan: 'pro', securityWorkAuthorized: false }] })
+    await fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-6-astra' }) })
     expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
@@ -277,8 +285,8 @@ describe('§1 restricted 7: a model alone does not activate it', () => {
 
 describe('§1 restricted 8: rolling back is not sending the header', () => {
   test('after a rejection the same client, key and conversation are ordinary again', async () => {
-    const { ask, key } = testApp()
-    const headers = { authorization: `Bearer ${key().key}`, 'session-id': 'thread-1' }
+    const { ask, key } = await testApp()
+    const headers = { authorization: `Bearer ${(await key()).key}`, 'session-id': 'thread-1' }
     const json = codexBody('hi', { prompt_cache_key: 'thread-1' })
     expect((await ask(NATIVE, { json, headers: { ...headers, ...RESTRICTED } })).status).toBe(400)
     const response = await ask(NATIVE, { json, headers })

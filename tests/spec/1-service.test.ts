@@ -12,7 +12,7 @@ const V1 = { model: 'gpt-5.5', input: 'hello' }
 
 describe('§1.1 the accounts are one pool behind one API', () => {
   test('requests use different accounts, and the client cannot tell which', async () => {
-    const { ask, upstream, members } = testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
+    const { ask, upstream, members } = await testApp({ accounts: 3, settings: { routingStrategy: 'round_robin' } })
     for (let turn = 0; turn < 3; turn++) {
       const response = await ask(NATIVE, { json: codexBody(), headers: { authorization: 'Bearer anything' } })
       response.headers.delete('x-codex-turn-state') // opaque, and the upstream's own
@@ -30,7 +30,7 @@ describe('§1.1 the accounts are one pool behind one API', () => {
 
 describe('§1.2 two route families', () => {
   test('both answer from the same pool', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const asked = [
       ask(NATIVE, { json: codexBody() }),
       ask('POST /v1/responses', { json: V1 }),
@@ -46,7 +46,7 @@ describe('§1.2 two route families', () => {
   test.each(['/v1', '/v1/', '/v1/completions', '/backend-api/codex', '/backend-api/conversation', '/v1/files'])(
     'nothing else exists under them: %s',
     async (path) => {
-      const { ask } = testApp({ accounts: 0 })
+      const { ask } = await testApp({ accounts: 0 })
       const response = await ask(`POST ${path}`, { json: {} })
       expect(response.status).toBe(404)
       expect((await modelProblem(response)).code).toBe('not_found')
@@ -62,38 +62,38 @@ describe('§1.3 the default local port', () => {
 
 describe('§1.5 models come from the live catalog of the upstream', () => {
   test('and differ by plan', async () => {
-    const plus = testApp({ accounts: [{ plan: 'plus' }] })
-    const pro = testApp({ accounts: [{ plan: 'pro' }] })
-    for (const app of [plus, pro]) fetchCatalogs(app)
+    const plus = await testApp({ accounts: [{ plan: 'plus' }] })
+    const pro = await testApp({ accounts: [{ plan: 'pro' }] })
+    for (const app of [plus, pro]) await fetchCatalogs(app)
     expect((await publicModels(plus)).map(({ id }) => id)).not.toContain('gpt-6-astra')
     expect((await publicModels(pro)).map(({ id }) => id)).toContain('gpt-6-astra')
   })
 
   test('a pool offers what any of its accounts offers, in both listings', async () => {
-    const app = testApp({ accounts: [{ models: ['one', 'both'] }, { models: ['two', 'both'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['one', 'both'] }, { models: ['two', 'both'] }] })
+    await fetchCatalogs(app)
     expect((await publicModels(app)).map(({ id }) => id).toSorted()).toEqual(['both', 'one', 'two'])
     expect((await nativeModels(app)).map(({ slug }) => slug).toSorted()).toEqual(['both', 'one', 'two'])
   })
 
   test('a rollout or a retirement shows at the next fetch', async () => {
-    const app = testApp({ accounts: [{ models: ['old'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['old'] }] })
+    await fetchCatalogs(app)
     app.members[0]!.sim.models = ['new']
-    fetchCatalogs(app)
+    await fetchCatalogs(app)
     expect((await publicModels(app)).map(({ id }) => id)).toEqual(['new'])
   })
 
   test('there is no static table: an install without a fetch lists nothing', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     expect(await publicModels(app)).toEqual([])
     expect(await nativeModels(app)).toEqual([])
   })
 
   test('the allowlist of a key names models of that catalog, and the listings show only those', async () => {
-    const app = testApp({ accounts: [{ models: ['one', 'two'] }], settings: { apiKeyAuthEnabled: true } })
-    fetchCatalogs(app)
-    const { key } = app.key({ allowedModels: ['two', 'not-in-the-catalog'] })
+    const app = await testApp({ accounts: [{ models: ['one', 'two'] }], settings: { apiKeyAuthEnabled: true } })
+    await fetchCatalogs(app)
+    const { key } = await app.key({ allowedModels: ['two', 'not-in-the-catalog'] })
     const listed = await publicModels(app, { authorization: `Bearer ${key}` })
     expect(listed.map(({ id }) => id)).toEqual(['two'])
   })
@@ -101,23 +101,23 @@ describe('§1.5 models come from the live catalog of the upstream', () => {
 
 describe('§1.6 tiers and budgets', () => {
   test('an entry without budgets has the default of the lineup: 272000, at most 872000', async () => {
-    const app = testApp()
-    store(app, app.members[0]!.id, [{ slug: 'strongest' }])
+    const app = await testApp()
+    await store(app, app.members[0]!.id, [{ slug: 'strongest' }])
     const [entry] = await nativeModels(app)
     expect(entry).toMatchObject({ slug: 'strongest', context_window: 272_000, max_context_window: 872_000 })
   })
 
   test('an older pinned model is still served', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-6.1-sol', 'gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-6.1-sol', 'gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-5.5' }) })
     expect(response.status).toBe(200)
     expect((await getEvents(response)).at(-1)?.type).toBe('response.completed')
   })
 
   test('a retired model is rejected in the words of the upstream, not replaced by another one', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const response = await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-retired' }) })
     expect(response.status).toBe(400)
     expect((await modelProblem(response)).message).toContain('gpt-retired')
@@ -126,23 +126,23 @@ describe('§1.6 tiers and budgets', () => {
 
 describe('§1.7 context windows', () => {
   test('the native listing advertises the default and the maximum', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const [entry] = await nativeModels(app)
     expect(entry).toMatchObject({ context_window: 272_000, max_context_window: 872_000 })
   })
 
   test('/v1/models reports the default, nowhere the ceiling', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const [entry] = await publicModels(app)
     expect(entry).toMatchObject({ context_length: 272_000 })
     expect(JSON.stringify(entry)).not.toContain('872000')
   })
 
   test('nothing in the listing lowers the threshold at which the native client compacts: 90% of its window', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const [entry] = await nativeModels(app)
     expect(entry).not.toHaveProperty('auto_compact_token_limit')
     expect(Math.floor((entry?.max_context_window ?? 0) * 0.9)).toBe(784_800)
@@ -154,17 +154,17 @@ describe('§1.7 context windows', () => {
   ])(
     '%d input tokens cost %d micro-dollars: beyond the default budget at the long-context rate',
     async (inputTokens, cost) => {
-      const app = testApp({ accounts: [{ models: ['gpt-5.6-sol'] }] })
+      const app = await testApp({ accounts: [{ models: ['gpt-5.6-sol'] }] })
       app.upstream.script(() => answers.text('ok', { usage: { inputTokens, outputTokens: 10 } }))
       await (await app.ask(NATIVE, { json: codexBody('hi', { model: 'gpt-5.6-sol' }) })).text()
-      expect(app.rows()[0]).toMatchObject({ inputTokens, outputTokens: 10, costMicros: cost })
+      expect((await app.rows())[0]).toMatchObject({ inputTokens, outputTokens: 10, costMicros: cost })
     },
   )
 })
 
 describe('§1.8 remote compaction', () => {
   test('works on the native family', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
     const response = await ask('POST /backend-api/codex/responses/compact', { json })
     expect(response.status).toBe(200)
@@ -178,7 +178,7 @@ describe('§1.8 remote compaction', () => {
   })
 
   test('also when the upstream has retired its own route for it', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     upstream.compactRetired = true
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
     const response = await ask('POST /backend-api/codex/responses/compact', { json })
@@ -191,7 +191,7 @@ describe('§1.8 remote compaction', () => {
 
 describe('§1.9 wire modes', () => {
   test('Responses keeps the reasoning state: encrypted content passes both ways unchanged', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const events = await getEvents(await ask(NATIVE, { json: codexBody() }))
     const items = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
     const reasoning = items.find((item) => (item as { type: string }).type === 'reasoning')
@@ -205,7 +205,7 @@ describe('§1.9 wire modes', () => {
   })
 
   test.each([true, false])('Chat Completions drops reasoning content (stream: %p)', async (stream) => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     upstream.script(() =>
       answers.items([
         { kind: 'reasoning', summary: 'SECRET THOUGHT' },
@@ -220,7 +220,7 @@ describe('§1.9 wire modes', () => {
   })
 
   test('a client that tries a WebSocket is sent to HTTP, where the same turn works', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const headers = { upgrade: 'websocket', connection: 'Upgrade' }
     expect((await ask('GET /backend-api/codex/responses', { headers })).status).toBe(426)
     const response = await ask(NATIVE, { json: codexBody() })

@@ -34,12 +34,12 @@ const getTransport = async (
     body: JSON.stringify({ ...codexBody(), ...body }),
   })
   expect(await response.text()).toContain('response.completed')
-  return service.rows().at(-1)?.upstreamTransport
+  return (await service.rows()).at(-1)?.upstreamTransport
 }
 
 describe('§1.10 the setting', () => {
   test('is auto by default, and has three values', async () => {
-    const { ask, bindings } = testApp({ settings: { upstreamStreamTransport: 'auto' } })
+    const { ask, bindings } = await testApp({ settings: { upstreamStreamTransport: 'auto' } })
     expect(bindings.settings.current().upstreamStreamTransport).toBe('auto')
     expect(Settings.shape.upstreamStreamTransport.options).toEqual(['auto', 'http', 'websocket'])
     for (const upstreamStreamTransport of ['http', 'websocket', 'auto']) {
@@ -50,13 +50,13 @@ describe('§1.10 the setting', () => {
   })
 
   test('takes effect for the next request, without a restart and without a new connection', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     const carried: unknown[] = []
     for (const upstreamStreamTransport of ['websocket', 'http', 'auto', 'http', 'websocket'] as const) {
-      service.change({ upstreamStreamTransport })
+      await service.change({ upstreamStreamTransport })
       expectCompleted(await socket.turn(create()))
-      carried.push(service.rows().at(-1)?.upstreamTransport)
+      carried.push((await service.rows()).at(-1)?.upstreamTransport)
     }
     expect(carried).toEqual(['websocket', 'http', 'websocket', 'http', 'websocket'])
     await leave(service, socket)
@@ -67,12 +67,14 @@ describe('§1.10 the setting', () => {
     ['always_http', 'websocket', 'http'],
     ['always_websocket', 'http', 'websocket'],
   ] as const)('a key decides only for its HTTP clients: %s', async (transportPolicyOverride, setting, carried) => {
-    await using service = startSocketWorld({ settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting } })
-    const authorization = `Bearer ${service.key({ transportPolicyOverride }).key}`
+    await using service = await startSocketWorld({
+      settings: { apiKeyAuthEnabled: true, upstreamStreamTransport: setting },
+    })
+    const authorization = `Bearer ${(await service.key({ transportPolicyOverride })).key}`
     expect(await getTransport(service, { headers: { ...JSON_HEADERS, authorization } })).toBe(carried)
     const socket = await open(service, { path: PUBLIC, headers: { authorization } })
     expectCompleted(await socket.turn(create()))
-    expect(service.rows().at(-1)?.upstreamTransport).toBe(setting)
+    expect((await service.rows()).at(-1)?.upstreamTransport).toBe(setting)
     await leave(service, socket)
     await expectNothingLeft(service)
   })
@@ -80,7 +82,7 @@ describe('§1.10 the setting', () => {
   test.each(['UPSTREAM_STREAM_TRANSPORT', 'CODEX_LB_UPSTREAM_STREAM_TRANSPORT', 'upstreamStreamTransport'])(
     'no environment variable sets it: %s',
     async (name) => {
-      await using service = startSocketWorld({ environment: { [name]: 'http' } })
+      await using service = await startSocketWorld({ environment: { [name]: 'http' } })
       expect(service.bindings.settings.current().upstreamStreamTransport).toBe('auto')
     },
   )
@@ -89,7 +91,7 @@ describe('§1.10 the setting', () => {
     ['http', 'http'],
     ['websocket', 'websocket'],
   ] as const)('%s sends every stream over %s, for any client', async (upstreamStreamTransport, wanted) => {
-    await using service = startSocketWorld({ settings: { upstreamStreamTransport } })
+    await using service = await startSocketWorld({ settings: { upstreamStreamTransport } })
     for (const headers of [JSON_HEADERS, NATIVE_CLIENT])
       for (const path of [NATIVE, PUBLIC, '/v1/chat/completions']) {
         const messages = path.endsWith('completions') && [{ role: 'user', content: 'hi' }]
@@ -101,7 +103,7 @@ describe('§1.10 the setting', () => {
         }
       }
     await expectNothingLeft(service)
-    expect(new Set(service.rows().map(({ upstreamTransport }) => upstreamTransport))).toEqual(new Set([wanted]))
+    expect(new Set((await service.rows()).map(({ upstreamTransport }) => upstreamTransport))).toEqual(new Set([wanted]))
   })
 })
 
@@ -113,34 +115,34 @@ describe('§1.10 auto uses a socket', () => {
     ['not for others on /v1', { path: PUBLIC }, 'http'],
     ['not for image generation', { headers: NATIVE_CLIENT, body: { tools: [{ type: 'image_generation' }] } }, 'http'],
   ] as const)('%s', async (_name, asked, wanted) => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     expect(await getTransport(service, asked)).toBe(wanted)
     await expectNothingLeft(service)
   })
 
   test('not for requests with an image', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const image = { type: 'input_image', image_url: 'data:image/png;base64,AAAA' }
     const input = [{ type: 'message', role: 'user', content: [{ type: 'input_text', text: 'see' }, image] }]
     expect(await getTransport(service, { headers: NATIVE_CLIENT, body: { input } })).toBe('http')
   })
 
   test('for models that prefer it', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.bindings.proxyDeps.prefersSockets = (model) => model === 'gpt-5.5'
     expect(await getTransport(service)).toBe('websocket')
   })
 
   test('for a client that connected on one', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     const socket = await open(service, { path: PUBLIC })
     expectCompleted(await socket.turn(create()))
-    expect(service.rows()).toMatchObject([{ transport: 'websocket', upstreamTransport: 'websocket' }])
+    expect(await service.rows()).toMatchObject([{ transport: 'websocket', upstreamTransport: 'websocket' }])
     await leave(service, socket)
   })
 
   test('an HTTP request opens its own socket and closes it after its terminal event', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     for (let turn = 1; turn <= 3; turn++) {
       expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('websocket')
       expect(service.upstream.handshakes).toHaveLength(turn)
@@ -149,7 +151,7 @@ describe('§1.10 auto uses a socket', () => {
   })
 
   test('a 426 puts the account on HTTP for a while, unnoticed', async () => {
-    await using service = startSocketWorld()
+    await using service = await startSocketWorld()
     service.members[0]?.sim.always({ on: 'handshake', status: 426, body: { detail: 'Upgrade Required' } })
     for (let turn = 0; turn < 3; turn++) expect(await getTransport(service, { headers: NATIVE_CLIENT })).toBe('http')
     expect(service.upstream.handshakes).toHaveLength(1)
@@ -195,7 +197,7 @@ describe('§1.11 the variables a handshake uses, in their order', () => {
   })
 
   test.each(['all_proxy', 'ws_proxy'])('a proxy that is down is never bypassed: %s', async (name) => {
-    await using service = startSocketWorld({ proxies: { [name]: 'http://127.0.0.1:1' } })
+    await using service = await startSocketWorld({ proxies: { [name]: 'http://127.0.0.1:1' } })
     const socket = await open(service)
     expect(getRefusal(await socket.turn(create()))).toEqual([502, 'upstream_unreachable'])
     expect([service.upstream.handshakes, service.upstream.requests]).toEqual([[], []])

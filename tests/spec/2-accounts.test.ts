@@ -5,17 +5,17 @@ import { testApp } from '../support/app.ts'
 import { getFields } from '../support/form.ts'
 import { doneStatus, type Fields, PASSWORD, people, problem, REQUEST_FORMATS } from '../support/people.ts'
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   return { app, ...people(app) }
 }
 
 describe('§2 Dashboard account: the list', () => {
   test('has everyone, oldest first, with role and state and without a secret', async () => {
-    const { app, as, add } = open()
-    const admin = as('admin', { hasTotp: true })
+    const { app, as, add } = await open()
+    const admin = await as('admin', { hasTotp: true })
     await app.clock.advance('1s')
-    add({ username: 'anna', role: 'viewer', displayName: 'Anna', email: 'anna@example.com', hasPassword: false })
+    await add({ username: 'anna', role: 'viewer', displayName: 'Anna', email: 'anna@example.com', hasPassword: false })
     const response = await admin.ask('GET /api/dashboard-users')
     const text = await response.text()
     expect(JSON.parse(text)).toEqual([
@@ -27,6 +27,7 @@ describe('§2 Dashboard account: the list', () => {
         email: 'anna@example.com',
         role: { id: 'role_viewer', slug: 'viewer', name: 'Viewer', kind: 'preset' },
         roleSource: 'manual',
+        share: null,
         status: 'active',
         isBreakGlass: false,
         hasPassword: false,
@@ -47,15 +48,18 @@ describe('§2 Dashboard account: the list', () => {
   })
 
   test.each(['operator', 'viewer'])('it is not available to an %s', async (role) => {
-    expect(await problem(await open().as(role).ask('GET /api/dashboard-users'))).toEqual([403, 'permission_required'])
+    expect(await problem(await (await (await open()).as(role)).ask('GET /api/dashboard-users'))).toEqual([
+      403,
+      'permission_required',
+    ])
   })
 })
 
 const change = async (fields: Fields, how: 'json' | 'form' = 'json') => {
-  const { as, add } = open()
-  add({ username: 'taken', email: 'taken@example.com' })
-  const { id } = add({ username: 'anna', email: 'anna@example.com' }).row
-  return as('admin').send(how, `PATCH /api/dashboard-users/${id}`, fields)
+  const { as, add } = await open()
+  await add({ username: 'taken', email: 'taken@example.com' })
+  const { id } = (await add({ username: 'anna', email: 'anna@example.com' })).row
+  return (await as('admin')).send(how, `PATCH /api/dashboard-users/${id}`, fields)
 }
 
 describe('§2 Dashboard account: username', () => {
@@ -65,11 +69,11 @@ describe('§2 Dashboard account: username', () => {
 
   test.each(REQUEST_FORMATS)('admin is reserved, even after that user was renamed (%s)', async (how) => {
     expect(await problem(await change({ username: 'admin' }, how))).toEqual([422, 'validation_error'])
-    const { as, add } = open()
-    const admin = as('admin', { username: 'admin' })
+    const { as, add } = await open()
+    const admin = await as('admin', { username: 'admin' })
     const renamed = await admin.send(how, `PATCH /api/dashboard-users/${admin.person.row.id}`, { username: 'root' })
     expect(renamed.status).toBe(doneStatus(how, 200))
-    const { id } = add().row
+    const { id } = (await add()).row
     expect(await problem(await admin.send(how, `PATCH /api/dashboard-users/${id}`, { username: 'admin' }))).toEqual([
       422,
       'validation_error',
@@ -77,12 +81,12 @@ describe('§2 Dashboard account: username', () => {
   })
 
   test('it is trimmed and lowercase, and the audit log has who renamed whom', async () => {
-    const { as, add, audit } = open()
-    const admin = as('admin')
-    const { id } = add({ username: 'anna' }).row
+    const { as, add, audit } = await open()
+    const admin = await as('admin')
+    const { id } = (await add({ username: 'anna' })).row
     const response = await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { username: ' Anna.B ' } })
     expect(await response.json()).toMatchObject({ username: 'anna.b' })
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       { event: 'user_renamed', actor: admin.person.row.id, target: id, details: { from: 'anna', to: 'anna.b' } },
     ])
   })
@@ -98,18 +102,18 @@ describe('§2 Dashboard account: display name, e-mail', () => {
   })
 
   test('both can be changed and removed, without affecting the rest', async () => {
-    const { as, add, audit } = open()
-    const { id } = add({ displayName: 'Anna', email: 'anna@example.com', username: 'anna' }).row
-    const admin = as('admin')
+    const { as, add, audit } = await open()
+    const { id } = (await add({ displayName: 'Anna', email: 'anna@example.com', username: 'anna' })).row
+    const admin = await as('admin')
     const response = await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { displayName: '', email: null } })
     expect(await response.json()).toMatchObject({ displayName: null, email: null, username: 'anna' })
-    expect(audit()).toMatchObject([{ event: 'user_updated', details: { changed: ['displayName', 'email'] } }])
+    expect(await audit()).toMatchObject([{ event: 'user_updated', details: { changed: ['displayName', 'email'] } }])
   })
 
   test('an outdated form does not undo another user’s change', async () => {
-    const { app, as, add } = open()
-    const { id } = add({ role: 'operator' }).row
-    const admin = as('admin')
+    const { app, as, add } = await open()
+    const { id } = (await add({ role: 'operator' })).row
+    const admin = await as('admin')
     const page = async () => (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
     const save = async (html: string) =>
       problem(
@@ -119,18 +123,18 @@ describe('§2 Dashboard account: display name, e-mail', () => {
         }),
       )
     const stale = await page()
-    await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'viewer' } })
+    await (await as('admin')).ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'viewer' } })
     expect(await save(stale)).toEqual([409, 'edit_conflict'])
     const read = await page()
-    await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
+    await (await as('admin')).ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     expect(await save(read)).toEqual([409, 'edit_conflict'])
     expect(await save(await page())).toEqual([200, null])
-    expect(getPerson(app.db, id)).toMatchObject({ row: { displayName: 'Anna' }, role: { slug: 'viewer' } })
+    expect(await getPerson(app.db, id)).toMatchObject({ row: { displayName: 'Anna' }, role: { slug: 'viewer' } })
   })
 
   test('nor does an outdated profile form, and its values do not hide the change', async () => {
-    const { app, as } = open()
-    const anna = as('viewer', { username: 'anna', email: 'anna@old.example' })
+    const { app, as } = await open()
+    const anna = await as('viewer', { username: 'anna', email: 'anna@old.example' })
     const html = async (path: string) => (await anna.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
     const save = async (page: string) => {
       const fields = { ...Object.fromEntries(getFields(page, 'form-profile')), displayName: 'Anna' }
@@ -141,16 +145,16 @@ describe('§2 Dashboard account: display name, e-mail', () => {
     }
     const stale = await html('/me')
     const json = { email: 'anna@new.example' }
-    await as('admin').ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json })
+    await (await as('admin')).ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json })
     const conflict = await save(stale)
     expect(conflict).toBe('/me?problem=edit_conflict')
     expect(await save(await html(conflict))).toBe('/me?done=profile_updated')
-    const { row } = getPerson(app.db, anna.person.row.id)
+    const { row } = await getPerson(app.db, anna.person.row.id)
     expect(row).toMatchObject({ displayName: 'Anna', email: 'anna@new.example', isEmailOwn: false })
   })
 
   test('the API accepts the version of the user that was read', async () => {
-    const anna = open().as('viewer')
+    const anna = await (await open()).as('viewer')
     const me = (json: object) => anna.ask('PATCH /api/dashboard-auth/me', { json })
     const { version } = await (await anna.ask('GET /api/dashboard-auth/me')).json()
     expect((await me({ displayName: 'Anna', expectedVersion: version })).status).toBe(200)
@@ -159,12 +163,13 @@ describe('§2 Dashboard account: display name, e-mail', () => {
   })
 
   test('an unchanged value is not recorded', async () => {
-    const { as, add, audit } = open()
-    const { id } = add({ email: 'anna@example.com' }).row
+    const { as, add, audit } = await open()
+    const { id } = (await add({ email: 'anna@example.com' })).row
     expect(
-      (await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { email: 'anna@example.com' } })).status,
+      (await (await as('admin')).ask(`PATCH /api/dashboard-users/${id}`, { json: { email: 'anna@example.com' } }))
+        .status,
     ).toBe(200)
-    expect(audit()).toEqual([])
+    expect(await audit()).toEqual([])
   })
 
   test.each<[string, Fields]>([
@@ -206,9 +211,9 @@ describe('§2 Dashboard account: role', () => {
   })
 
   test('a Member signs in and reads only what is about their own keys', async () => {
-    const { browser, add } = open()
-    add({ role: 'admin' })
-    add({ username: 'mia', role: 'member' })
+    const { browser, add } = await open()
+    await add({ role: 'admin' })
+    await add({ username: 'mia', role: 'member' })
     const mia = browser()
     const login = { username: 'mia', password: PASSWORD }
     expect((await mia.ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
@@ -244,6 +249,6 @@ describe('§5 Signing in 8: managing users requires being one', () => {
     'PATCH /api/auth-providers/idp_trusted_header',
   ])('%s on a passwordless install', async (route) => {
     for (const how of REQUEST_FORMATS)
-      expect(await problem(await open().browser().send(how, route))).toEqual([409, 'admin_account_required'])
+      expect(await problem(await (await open()).browser().send(how, route))).toEqual([409, 'admin_account_required'])
   })
 })

@@ -11,8 +11,8 @@ interface Key {
   owner: { id: string; username: string; status: string } | null
 }
 
-const open = () => {
-  const app = testApp({ accounts: 0, settings: { apiKeyAuthEnabled: true } })
+const open = async () => {
+  const app = await testApp({ accounts: 0, settings: { apiKeyAuthEnabled: true } })
   const models = async ({ key }: Key) =>
     (await app.ask('GET /v1/models', { headers: { authorization: `Bearer ${key}` }, peer: REMOTE })).status
   return { app, models, ...people(app) }
@@ -32,21 +32,21 @@ const WRITER = {
 
 describe('§2 API key: the owner', () => {
   test('is its creator', async () => {
-    const { as } = open()
-    const anna = as('operator', { username: 'anna' })
+    const { as } = await open()
+    const anna = await as('operator', { username: 'anna' })
     const { id } = anna.person.row
     expect(await make(anna)).toMatchObject({ ownerUserId: id, owner: { id, username: 'anna', status: 'active' } })
   })
 
   test('is empty on a passwordless install, and such a key works', async () => {
-    const { app, browser, models } = open()
+    const { app, browser, models } = await open()
     const made = (await (await browser().ask('POST /api/api-keys/', { json: { name: 'laptop' } })).json()) as Key // as: checked below
     expect([made.ownerUserId, await models(made)]).toEqual([null, 200])
     expect(app.bindings.keys.find(made.key)?.isActive).toBe(true)
   })
 
   test('is the first user for keys without an owner', async () => {
-    const { browser } = open()
+    const { browser } = await open()
     const first = browser()
     await first.ask('POST /api/api-keys/', { json: { name: 'laptop' } })
     expect(
@@ -57,21 +57,21 @@ describe('§2 API key: the owner', () => {
   })
 
   test('can be another user, or none, for users who can assign keys', async () => {
-    const { as, add, audit } = open()
-    const anna = as('operator')
-    const { id } = add({ username: 'berta' }).row
+    const { as, add, audit } = await open()
+    const anna = await as('operator')
+    const { id } = (await add({ username: 'berta' })).row
     const made = await make(anna, { ownerUserId: id })
     expect(made.owner?.username).toBe('berta')
-    expect(audit()[0]).toMatchObject({ event: 'api_key_created', details: { ownerUserId: id } })
+    expect((await audit())[0]).toMatchObject({ event: 'api_key_created', details: { ownerUserId: id } })
     const given = await anna.ask(`PATCH /api/api-keys/${made.id}`, { json: { ownerUserId: null } })
     expect([given.status, ((await given.json()) as Key).ownerUserId]).toEqual([200, null])
   })
 
   test('but not for others', async () => {
-    const { as, add, addRole, models } = open()
-    addRole('writer', WRITER)
-    const writer = as('writer')
-    const { id } = add().row
+    const { as, add, addRole, models } = await open()
+    await addRole('writer', WRITER)
+    const writer = await as('writer')
+    const { id } = (await add()).row
     const own = await make(writer)
     expect([own.ownerUserId, await models(own)]).toEqual([writer.person.row.id, 200])
     const asked: [string, unknown][] = [
@@ -91,19 +91,19 @@ describe('§2 API key: the owner', () => {
   })
 
   test.each(['disabled', 'invited'] as const)('cannot be a user who is %s', async (status) => {
-    const { as, add } = open()
-    const { id } = add({ status }).row
+    const { as, add } = await open()
+    const { id } = (await add({ status })).row
     for (const ownerUserId of [id, 'usr_nobody'])
-      expect(await problem(await as('admin').ask('POST /api/api-keys/', { json: { name: 'x', ownerUserId } }))).toEqual(
-        [422, 'validation_error'],
-      )
+      expect(
+        await problem(await (await as('admin')).ask('POST /api/api-keys/', { json: { name: 'x', ownerUserId } })),
+      ).toEqual([422, 'validation_error'])
   })
 
   test('must be active for the key to work, whatever the key’s own state', async () => {
-    const { app, as, models } = open()
-    const anna = as('operator')
+    const { app, as, models } = await open()
+    const anna = await as('operator')
     const made = await make(anna)
-    const admin = as('admin')
+    const admin = await as('admin')
     const path = `/api/dashboard-users/${anna.person.row.id}`
     await admin.ask(`PATCH ${path}`, { json: { status: 'disabled' } })
     expect(await problem(await admin.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: true } }))).toEqual([
@@ -116,17 +116,17 @@ describe('§2 API key: the owner', () => {
       'validation_error',
     ])
     await admin.ask(`POST ${path}/reactivate-keys`)
-    app.restart()
+    await app.restart()
     expect(await models(made)).toBe(401)
   })
 })
 
 describe('§2 API key: a manual revocation', () => {
   test('of a key disabled with its owner remains when the owner is enabled again', async () => {
-    const { as, models } = open()
-    const anna = as('operator')
+    const { as, models } = await open()
+    const anna = await as('operator')
     const made = await make(anna)
-    const admin = as('admin')
+    const admin = await as('admin')
     const path = `/api/dashboard-users/${anna.person.row.id}`
     await admin.ask(`PATCH ${path}`, { json: { status: 'disabled' } })
     await admin.ask(`PATCH /api/api-keys/${made.id}`, { json: { isActive: false } })
@@ -136,10 +136,10 @@ describe('§2 API key: a manual revocation', () => {
   })
 
   test('a key of a deleted user can be assigned to another one and enabled', async () => {
-    const { as, models } = open()
-    const anna = as('operator')
+    const { as, models } = await open()
+    const anna = await as('operator')
     const made = await make(anna)
-    const admin = as('admin')
+    const admin = await as('admin')
     await admin.ask(`DELETE /api/dashboard-users/${anna.person.row.id}`)
     expect(await models(made)).toBe(401)
     const json = { ownerUserId: admin.person.row.id, isActive: true }

@@ -8,7 +8,9 @@ import { behindProxy, PROVIDER, SETTINGS } from '../support/proxied.ts'
 
 describe('§2 Identity provider', () => {
   test('both are listed; the proxy is active in this mode', async () => {
-    const list = (await (await behindProxy().as('admin').ask('GET /api/auth-providers')).json()) as unknown[] // as: compared below
+    const list = (await (
+      await (await (await behindProxy()).as('admin')).ask('GET /api/auth-providers')
+    ).json()) as unknown[] // as: compared below
     expect(list).toEqual([
       expect.objectContaining({ id: 'idp_password', kind: 'password', active: true }),
       {
@@ -31,30 +33,30 @@ describe('§2 Identity provider', () => {
   })
 
   test('linkByEmail: off, the owner of the address gets a separate user', async () => {
-    const { add, announced } = behindProxy()
-    add({ username: 'anna', email: 'anna@example.com' })
+    const { add, announced } = await behindProxy()
+    await add({ username: 'anna', email: 'anna@example.com' })
     expect((await announced('anna@example.com').session()).user?.username).toBe('anna.example.com')
   })
 
   test('linkByEmail: on, they are linked; even when disabled, so that no one gets a new user', async () => {
-    const { add, announced, setProvider, audit, names } = behindProxy()
-    add({ username: 'anna', email: 'anna@example.com' })
-    add({ username: 'dora', email: 'dora@example.com', status: 'disabled' })
+    const { add, announced, setProvider, audit, names } = await behindProxy()
+    await add({ username: 'anna', email: 'anna@example.com' })
+    await add({ username: 'dora', email: 'dora@example.com', status: 'disabled' })
     await setProvider({ linkByEmail: true })
     expect((await announced('Anna@Example.com').session()).user?.username).toBe('anna')
-    expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', details: { via: 'email' } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'identity_linked', details: { via: 'email' } })
     expect(await problem(await announced('dora@example.com').ask(SETTINGS))).toEqual([401, 'account_disabled'])
-    expect(names().toSorted()).toEqual(['anna', 'boss', 'dora'])
+    expect((await names()).toSorted()).toEqual(['anna', 'boss', 'dora'])
   })
 
   describe('linkByEmail: an invited user', () => {
     const inviting = async (more: object = {}) => {
-      const world = behindProxy()
+      const world = await behindProxy()
       const admin = await world.setProvider({ linkByEmail: true })
       const json = { username: 'anna', email: 'anna@example.com', role: 'viewer', ...more }
       const response = await admin.ask('POST /api/dashboard-users', { json })
       expect(response.status).toBe(201)
-      const anna = world.app.db.select().from(users).where(eq(users.username, 'anna')).get()
+      const anna = await world.app.db.select().from(users).where(eq(users.username, 'anna')).get()
       return { ...world, admin, anna, visit: () => world.announced('anna@example.com') }
     }
 
@@ -62,17 +64,21 @@ describe('§2 Identity provider', () => {
       const { app, visit, audit } = await inviting()
       const session = await visit().session()
       expect([session.user?.username, session.user?.role.slug]).toEqual(['anna', 'viewer'])
-      expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', actorName: 'anna', details: { via: 'email' } })
-      expect(app.db.select().from(invites).all()).toEqual([])
+      expect((await audit()).at(-1)).toMatchObject({
+        event: 'identity_linked',
+        actorName: 'anna',
+        details: { via: 'email' },
+      })
+      expect(await app.db.select().from(invites).all()).toEqual([])
     })
 
     test('is rejected while its inviter cannot give the role, and not created as another user', async () => {
       const { app, admin, visit, names } = await inviting()
-      commit(app.db, (tx) =>
+      await commit(app.db, (tx) =>
         tx.update(users).set({ status: 'disabled' }).where(eq(users.id, admin.person.row.id)).run(),
       )
       expect(await problem(await visit().ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
-      expect(names().toSorted()).toEqual(['anna', 'boss'])
+      expect((await names()).toSorted()).toEqual(['anna', 'boss'])
     })
 
     test('is not linked after its invite expired', async () => {
@@ -93,8 +99,8 @@ describe('§2 Identity provider', () => {
     ['viewer', null],
     ['operator', null],
   ])('linkByEmail: an address that a user with the role %s entered for themselves links %p', async (role, expected) => {
-    const { as, announced, setProvider } = behindProxy()
-    const eve = as(role, { username: 'eve' })
+    const { as, announced, setProvider } = await behindProxy()
+    const eve = await as(role, { username: 'eve' })
     const claim = { json: { email: 'eve@example.com' } }
     expect((await eve.ask('PATCH /api/dashboard-auth/me', claim)).status).toBe(200)
     await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
@@ -102,22 +108,22 @@ describe('§2 Identity provider', () => {
   })
 
   test('linkByEmail: so does one of a role with users:manage, until its owner gets another role', async () => {
-    const { app, as, addRole, announced, setProvider } = behindProxy()
-    const roleId = addRole('people', { 'users:manage': 'all' })
+    const { app, as, addRole, announced, setProvider } = await behindProxy()
+    const roleId = await addRole('people', { 'users:manage': 'all' })
     const setRole = (id: string) =>
       commit(app.db, (tx) => tx.update(users).set({ roleId: id }).where(eq(users.id, eve.person.row.id)).run())
-    const eve = as('people', { username: 'eve' })
+    const eve = await as('people', { username: 'eve' })
     expect((await eve.ask('PATCH /api/dashboard-auth/me', { json: { email: 'eve@example.com' } })).status).toBe(200)
     await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
-    setRole('role_viewer')
+    await setRole('role_viewer')
     expect(await problem(await announced('eve@example.com').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
-    setRole(roleId)
+    await setRole(roleId)
     expect((await announced('eve@example.com').session()).user?.username).toBe('eve')
   })
 
   test('linkByEmail: an address the user entered links no one, until an administrator enters it', async () => {
-    const { as, announced, setProvider } = behindProxy()
-    const eve = as('viewer', { username: 'eve' })
+    const { as, announced, setProvider } = await behindProxy()
+    const eve = await as('viewer', { username: 'eve' })
     const claim = (email: string | null) => eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })
     expect((await claim('ceo@example.com')).status).toBe(200)
     const admin = await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
@@ -128,8 +134,8 @@ describe('§2 Identity provider', () => {
   })
 
   test('linkByEmail: an administrator enters such an address by sending it alone, and not in a complete form', async () => {
-    const { as, announced, setProvider, audit } = behindProxy()
-    const eve = as('viewer', { username: 'eve' })
+    const { as, announced, setProvider, audit } = await behindProxy()
+    const eve = await as('viewer', { username: 'eve' })
     const email = 'eve@example.com'
     expect((await eve.ask('PATCH /api/dashboard-auth/me', { json: { email } })).status).toBe(200)
     const admin = await setProvider({ linkByEmail: true, unknownIdentityRoleId: null })
@@ -138,22 +144,24 @@ describe('§2 Identity provider', () => {
     expect(await save({ email, displayName: 'Eve' })).toBe(200)
     expect(await problem(await announced(email).ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
     expect(await save({ email })).toBe(200)
-    expect(audit().at(-1)).toMatchObject({ event: 'user_updated', details: { changed: ['email'] } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'user_updated', details: { changed: ['email'] } })
     expect((await announced(email).session()).user?.username).toBe('eve')
   })
 
   test('the form offers the current default role, even to users who could not assign it', async () => {
-    const { as, addRole } = behindProxy()
-    addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })
-    const page = await (await as('guard').ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
+    const { as, addRole } = await behindProxy()
+    await addRole('guard', { 'security:write': 'all', 'users:manage': 'all' })
+    const page = await (
+      await (await as('guard')).ask('GET /settings/access', { headers: { accept: 'text/html' } })
+    ).text()
     const [select = ''] = /<select name="unknownIdentityRoleId">.*?<\/select>/s.exec(page) ?? []
     expect(select).toMatch(/<option value="role_admin" selected[^>]*>/)
   })
 
   test('idpMfaEnforced is recorded, and each change has the previous value', async () => {
-    const { setProvider, audit } = behindProxy()
+    const { setProvider, audit } = await behindProxy()
     const admin = await setProvider({ idpMfaEnforced: true, label: 'SSO' })
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       {
         event: 'provider_updated',
         actor: admin.person.row.id,
@@ -167,12 +175,12 @@ describe('§2 Identity provider', () => {
   })
 
   test('a form with unchanged values is recorded as what it changed', async () => {
-    const { as, audit } = behindProxy()
-    const admin = as('admin')
+    const { as, audit } = await behindProxy()
+    const admin = await as('admin')
     const form = { label: 'Reverse proxy', unknownIdentityRoleId: 'admin', linkByEmail: false, idpMfaEnforced: false }
     for (const json of [form, { ...form, unknownIdentityRoleId: null }, { ...form, unknownIdentityRoleId: null }])
       expect((await admin.ask('PATCH /api/auth-providers/idp_trusted_header', { json })).status).toBe(200)
-    expect(audit().map(({ details }) => details)).toEqual([
+    expect((await audit()).map(({ details }) => details)).toEqual([
       { changed: ['unknownIdentityRoleId'], to: { unknownIdentityRoleId: null } },
     ])
   })
@@ -184,26 +192,28 @@ describe('§2 Identity provider', () => {
     ['an unknown field', 'idp_trusted_header', { groups: [] }, [422, 'validation_error']],
     ['a role for passwords', 'idp_password', { linkByEmail: true }, [422, 'validation_error']],
   ])('%s is rejected', async (_, id, json, expected) => {
-    expect(await problem(await behindProxy().as('admin').ask(`PATCH /api/auth-providers/${id}`, { json }))).toEqual(
-      expected,
-    )
+    expect(
+      await problem(await (await (await behindProxy()).as('admin')).ask(`PATCH /api/auth-providers/${id}`, { json })),
+    ).toEqual(expected)
   })
 
   test('new users cannot get more than their administrator has', async () => {
-    const { as, addRole, setProvider } = behindProxy()
+    const { as, addRole, setProvider } = await behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
-    addRole('guard', { 'security:write': 'all', 'ops:write': 'all' })
-    expect(await problem(await as('guard').ask(PROVIDER, { json: { unknownIdentityRoleId: 'role_admin' } }))).toEqual([
-      403,
-      'insufficient_delegation',
-    ])
-    expect((await as('guard').ask(PROVIDER, { json: { linkByEmail: true } })).status).toBe(200)
+    await addRole('guard', { 'security:write': 'all', 'ops:write': 'all' })
+    expect(
+      await problem(await (await as('guard')).ask(PROVIDER, { json: { unknownIdentityRoleId: 'role_admin' } })),
+    ).toEqual([403, 'insufficient_delegation'])
+    expect((await (await as('guard')).ask(PROVIDER, { json: { linkByEmail: true } })).status).toBe(200)
   })
 
   test('it needs security:write and a confirmation to change, but no confirmation to read', async () => {
-    const { as } = behindProxy()
-    expect(await problem(await as('operator').ask('GET /api/auth-providers'))).toEqual([403, 'permission_required'])
-    const admin = as('admin', { isConfirmed: false })
+    const { as } = await behindProxy()
+    expect(await problem(await (await as('operator')).ask('GET /api/auth-providers'))).toEqual([
+      403,
+      'permission_required',
+    ])
+    const admin = await as('admin', { isConfirmed: false })
     expect((await admin.ask('GET /api/auth-providers')).status).toBe(200)
     expect(await problem(await admin.ask(PROVIDER, { json: {} }))).toEqual([403, 'step_up_required'])
   })

@@ -18,14 +18,14 @@ import { runRetention } from '../support/retention.ts'
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 const ACCEPT = 'POST /api/dashboard-auth/invite/accept'
 
-const open = (environment: Record<string, string> = {}) => {
-  const app = testApp({ accounts: 0, environment })
+const open = async (environment: Record<string, string> = {}) => {
+  const app = await testApp({ accounts: 0, environment })
   return { app, ...people(app) }
 }
 
 const withLink = async (fields: Record<string, unknown> = {}, environment?: Record<string, string>) => {
-  const world = open(environment)
-  const admin = world.as('admin', { username: 'boss', displayName: 'The Boss' })
+  const world = await open(environment)
+  const admin = await world.as('admin', { username: 'boss', displayName: 'The Boss' })
   const response = await admin.ask('POST /api/dashboard-users', {
     json: { username: 'anna', role: 'viewer', ...fields },
   })
@@ -37,8 +37,8 @@ const withLink = async (fields: Record<string, unknown> = {}, environment?: Reco
 
 describe('§2 Creating an account: POST body', () => {
   const invite = async (fields: Record<string, unknown>, environment?: Record<string, string>) => {
-    const { as } = open(environment)
-    return problem(await as('admin', { hasTotp: true }).ask('POST /api/dashboard-users', { json: fields }))
+    const { as } = await open(environment)
+    return problem(await (await as('admin', { hasTotp: true })).ask('POST /api/dashboard-users', { json: fields }))
   }
   const identity = { provider: 'trusted_header', subject: 'anna' }
 
@@ -69,9 +69,9 @@ describe('§2 Creating an account: POST body', () => {
   })
 
   test('name and address belong to one user', async () => {
-    const { as, add } = open()
-    add({ username: 'anna', email: 'anna@example.com' })
-    const admin = as('admin')
+    const { as, add } = await open()
+    await add({ username: 'anna', email: 'anna@example.com' })
+    const admin = await as('admin')
     const ask = async (json: Fields) =>
       problem(await admin.ask('POST /api/dashboard-users', { json: { role: 'viewer', ...json } }))
     expect(await ask({ username: 'ANNA' })).toEqual([409, 'username_taken'])
@@ -79,7 +79,7 @@ describe('§2 Creating an account: POST body', () => {
   })
 
   test.each(REQUEST_FORMATS)('it needs a confirmation, which a page asks for (%s)', async (how) => {
-    const admin = open().as('admin', { isConfirmed: false })
+    const admin = await (await open()).as('admin', { isConfirmed: false })
     const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'anna', role: 'viewer' })
     if (how === 'json') expect(await problem(response)).toEqual([403, 'step_up_required'])
     else expect([response.status, response.headers.get('location')]).toEqual([303, expect.stringMatching(/^\/confirm/)])
@@ -123,13 +123,13 @@ describe('§4 GET invite: what the link shows', () => {
 
   test('an invite not accepted within a day is deleted by the hourly job, with the name it reserved', async () => {
     const { app, id } = await withLink()
-    const isThere = () => app.db.select().from(users).where(eq(users.id, id)).get() !== undefined
+    const isThere = async () => (await app.db.select().from(users).where(eq(users.id, id)).get()) !== undefined
     await app.clock.advance('23h')
     await runRetention(app)
-    expect(isThere()).toBe(true)
+    expect(await isThere()).toBe(true)
     await app.clock.advance('1h')
     await runRetention(app)
-    expect(isThere()).toBe(false)
+    expect(await isThere()).toBe(false)
   })
 
   test('expired, used, revoked, replaced and invented links answer the same bytes', async () => {
@@ -161,7 +161,7 @@ describe('§4 POST invite/accept', () => {
     const free = await withLink()
     const fields = { token: free.token, password: 'my own password', username: 'Annie' }
     expect((await free.browser().send(how, ACCEPT, fields)).status).toBe(doneStatus(how, 200))
-    expect(free.app.db.select().from(users).where(eq(users.id, free.id)).get()?.username).toBe('annie')
+    expect((await free.app.db.select().from(users).where(eq(users.id, free.id)).get())?.username).toBe('annie')
     const locked = await withLink({ usernameLocked: true })
     const refused = await locked.browser().send(how, ACCEPT, { ...fields, token: locked.token })
     expect(await problem(refused)).toEqual([422, 'username_locked'])
@@ -186,7 +186,7 @@ describe('§4 POST invite/accept', () => {
   })
 
   test('if passwords are off, none can be set', async () => {
-    const { ask } = testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    const { ask } = await testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(await problem(await ask(ACCEPT, { json: { token: 'x', password: PASSWORD } }))).toEqual([
       400,
       'password_management_disabled',
@@ -219,14 +219,14 @@ describe('§4 POST invite/accept', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 404)).toHaveLength(49)
     expect(browsers.filter(({ cookie }) => cookie !== null)).toHaveLength(1)
-    expect(audit().filter(({ event }) => event === 'invite_accepted')).toHaveLength(1)
-    expect(app.db.select().from(users).all()).toHaveLength(2)
+    expect((await audit()).filter(({ event }) => event === 'invite_accepted')).toHaveLength(1)
+    expect(await app.db.select().from(users).all()).toHaveLength(2)
   })
 })
 
 describe('§8 Limits: attempts with invite links', () => {
   test('only eight of 100 parallel wrong links are checked, whatever the forwarded headers', async () => {
-    const { browser } = open()
+    const { browser } = await open()
     const guesser = browser(REMOTE)
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, n) =>
@@ -286,7 +286,7 @@ describe('§5 Delegation 1: a link gives what its author can give, and what it w
     expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'admin' } })).status).toBe(200)
     expect(await problem(await browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${token}`))).toEqual(DEAD)
     expect(await problem(await accept())).toEqual(DEAD)
-    expect(audit().at(-1)).toMatchObject({ event: 'user_role_changed', details: { voidedLinks: 1 } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'user_role_changed', details: { voidedLinks: 1 } })
     expect(await shown(admin)).toEqual(['role_changed', 'Link void', 'The role changed after the invite.'])
     const resent = (await (await admin.ask(`POST /api/dashboard-users/${id}/invite`)).json()) as { token: string } // as: asserted next
     const session = await accept({ token: resent.token })
@@ -296,7 +296,7 @@ describe('§5 Delegation 1: a link gives what its author can give, and what it w
 
   test('so do other grants of its role, but a rename of the role does not', async () => {
     const { admin, addRole, accept, ...world } = await withLink()
-    const small = addRole('small', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const small = await addRole('small', { 'dashboard:read': 'all', 'accounts:read': 'all' })
     const invite = async (username: string) => {
       const response = await admin.ask('POST /api/dashboard-users', { json: { username, role: small } })
       return ((await response.json()) as { invite: { token: string } }).invite.token // as: accepted below
@@ -318,17 +318,17 @@ describe('§5 Delegation 1: a link gives what its author can give, and what it w
     ['no longer manages users', "UPDATE users SET role_id = 'role_viewer' WHERE username = 'author'"],
     ['holds less than the role', "UPDATE role_grants SET permission = 'ops:write' WHERE permission = 'accounts:read'"],
   ])('an author who %s leaves links without effect', async (_, statement) => {
-    const { app, as, addRole, browser } = open()
-    addRole('manager', MANAGER)
-    const author = as('manager', { username: 'author' })
+    const { app, as, addRole, browser } = await open()
+    await addRole('manager', MANAGER)
+    const author = await as('manager', { username: 'author' })
     const made = await author.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
     const { invite } = (await made.json()) as { invite: { token: string } } // as: asserted by what follows
     const look = () => browser(REMOTE).ask(`GET /api/dashboard-auth/invite/${invite.token}`)
     expect((await look()).status).toBe(200)
-    expect((await shown(as('admin')))[0]).toBeNull()
+    expect((await shown(await as('admin')))[0]).toBeNull()
     app.sqlite.run(statement)
     expect(await problem(await look())).toEqual(DEAD)
-    expect(await shown(as('admin'))).toEqual([
+    expect(await shown(await as('admin'))).toEqual([
       'author_may_not',
       'Link void',
       'The user who sent it can no longer assign this role.',

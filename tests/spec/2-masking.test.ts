@@ -30,11 +30,11 @@ const PROMPT = 'what an operator wrote'
  * the viewers.
  */
 const open = async () => {
-  const app = testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
+  const app = await testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
   const { add, as, guest } = people(app)
-  const admin = as('admin', { username: 'root' })
-  app.change({ apiKeyAuthEnabled: true })
-  const { key, row } = app.key({ name: KEY_NAME, ownerUserId: admin.person.row.id })
+  const admin = await as('admin', { username: 'root' })
+  await app.change({ apiKeyAuthEnabled: true })
+  const { key, row } = await app.key({ name: KEY_NAME, ownerUserId: admin.person.row.id })
   const [{ id, sim }, other] = app.members as [(typeof app.members)[0], (typeof app.members)[0]]
   sim.setResetCredits([{ id: 'credit', expiresAt: app.clock.now() + 86_400_000, grantedAt: 0 }])
   const { id: automation } = (await (
@@ -43,7 +43,7 @@ const open = async () => {
     })
   ).json()) as { id: string } // as: just created
   const { id: run } = (await (await admin.ask(`POST /api/automations/${automation}/run-now`)).json()) as { id: string } // as: the same
-  commit(app.db, (tx) =>
+  await commit(app.db, (tx) =>
     endAccount(tx, run, {
       accountId: id,
       now: app.clock.now(),
@@ -51,7 +51,7 @@ const open = async () => {
       ended: { code: 'not_for_you', message: `Not for ${EMAIL}` },
     }),
   )
-  const owner = add({ username: 'ada', role: 'viewer' })
+  const owner = await add({ username: 'ada', role: 'viewer' })
   await admin.ask(`PATCH /api/accounts/${id}`, {
     json: { ownerUserId: owner.row.id, reserveForOwner: true, tags: [TAG] },
   })
@@ -109,7 +109,7 @@ const open = async () => {
   })
   await app.clock.advance(0)
   await admin.ask(`PUT ${egress}/accounts/${id}/binding`, { json: { poolId } })
-  const [first] = app.rows()
+  const [first] = await app.rows()
   const secrets = {
     'an e-mail address of an account': 'anna.smith',
     'the other address': 'grace.hopper',
@@ -144,8 +144,9 @@ const open = async () => {
     person: admin.person.row.id,
     capture: capture.id,
     source: source?.id ?? '',
+    channel: 'alc_1',
   }
-  const lookers = { viewer: as('viewer', { peer: REMOTE }), guest: guest('192.0.2.9') }
+  const lookers = { viewer: await as('viewer', { peer: REMOTE }), guest: await guest('192.0.2.9') }
   return { admin, lookers, secrets, ids }
 }
 
@@ -188,10 +189,13 @@ const SHOWN = [
   '/docs/api',
   '/accounts',
   '/accounts/:id',
+  '/accounts/:id?tab=statement',
   '/accounts/:id?tab=routing',
   '/accounts/:id?tab=events',
   '/accounts/:id?tab=credentials',
   '/api/accounts/:id/trends',
+  '/api/accounts/:id/statement',
+  '/api/accounts/:id/statement?format=csv',
   '/api/accounts/:id/rate-limit-reset-credits',
   '/logs',
   '/logs?status=error',
@@ -229,9 +233,11 @@ const SHOWN = [
   '/dashboard',
   '/footer',
   '/capture-line',
+  '/bell',
   '/confirm',
   '/me',
   '/me/two-factor',
+  '/api/shares',
   '/settings',
 ]
 
@@ -251,6 +257,7 @@ const REFUSED = [
   '/accounts/new/browser',
   '/accounts/new/device',
   '/accounts/new/import',
+  '/accounts/import',
   '/metrics',
   '/api/backups',
   '/api/captures',
@@ -268,6 +275,12 @@ const REFUSED = [
   '/settings/data/sizes',
   '/settings/automations/new',
   '/settings/sources/new',
+  '/settings/alerts',
+  '/settings/alerts/new',
+  '/settings/alerts/:id',
+  '/api/alerts',
+  '/api/alerts/deliveries',
+  '/api/alerts/channels',
   '/settings/access',
   '/settings/routing/sessions',
   '/api/sticky-sessions',
@@ -307,6 +320,7 @@ type World = Awaited<ReturnType<typeof open>>
 const toPath = (route: string, { ids }: World): string => {
   const begins = {
     sources: ids.source,
+    alerts: ids.channel,
     runs: ids.run,
     automations: ids.automation,
     accounts: ids.account,

@@ -8,15 +8,15 @@ const EMAIL = 'anna.smith@example.com'
 
 /** A key of Mia, one of Otto and one without an owner; each answered once, failed once and was rejected once. */
 const open = async () => {
-  const app = testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
+  const app = await testApp({ accounts: [{ email: EMAIL }, { email: 'grace.hopper@example.com' }] })
   const { as } = people(app)
-  const mia = as('member', { username: 'mia', peer: REMOTE })
-  const otto = as('member', { username: 'otto' })
-  app.change({ apiKeyAuthEnabled: true })
-  const own = app.key({ name: 'laptop of mia', ownerUserId: mia.person.row.id })
+  const mia = await as('member', { username: 'mia', peer: REMOTE })
+  const otto = await as('member', { username: 'otto' })
+  await app.change({ apiKeyAuthEnabled: true })
+  const own = await app.key({ name: 'laptop of mia', ownerUserId: mia.person.row.id })
   const keys = {
-    others: app.key({ name: 'secret laptop', ownerUserId: otto.person.row.id }),
-    ownerless: app.key({ name: 'build server', ownerUserId: null }),
+    others: await app.key({ name: 'secret laptop', ownerUserId: otto.person.row.id }),
+    ownerless: await app.key({ name: 'build server', ownerUserId: null }),
   }
   const turn = async (key: string, talk: string, model?: string) =>
     (
@@ -30,7 +30,7 @@ const open = async () => {
   for (const { sim } of app.members)
     sim.always({ status: 400, body: { error: { message: `Not for ${EMAIL}`, code: 'not_for_you', type: null } } })
   for (const [name, { key }] of Object.entries({ own, ...keys })) await turn(key, `talk-${name}`)
-  const admin = as('admin', { username: 'root' })
+  const admin = await as('admin', { username: 'root' })
   for (const [model, { row, key }] of Object.entries({ 'model-own': own, 'model-others': keys.others })) {
     await admin.ask(`PATCH /api/api-keys/${row.id}`, { json: { allowedModels: ['gpt-5.5'] } })
     await turn(key, 'talk', model)
@@ -40,7 +40,7 @@ const open = async () => {
     ...{ keyId: keys.others.row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
     startedBy: { id: otto.person.row.id, name: 'otto' },
   })
-  const rows = app.rows()
+  const rows = await app.rows()
   const getRequest = (id: string) => rows.find(({ keyId }) => keyId === id)?.id ?? ''
   const secrets = {
     ...Object.fromEntries(
@@ -110,11 +110,13 @@ const OPEN = [
   '/api/dashboard-auth/me',
   '/api/dashboard-auth/passkeys',
   '/api/dashboard-auth/sessions',
+  '/api/shares',
   '/api/openapi.json',
   '/me',
   '/me/two-factor',
   '/settings',
   '/capture-line',
+  '/bell',
   '/confirm',
   '/docs',
   '/docs/api',

@@ -6,8 +6,8 @@ import { testApp } from '../support/app.ts'
 import { getFields } from '../support/form.ts'
 import { doneStatus, type Fields, people, problem, REQUEST_FORMATS } from '../support/people.ts'
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   return { app, ...people(app) }
 }
 
@@ -37,8 +37,8 @@ const getForm = (page: string): URLSearchParams | null => {
 
 describe('§2 Roles: the built-in ones', () => {
   test('are Admin, Operator, Viewer, Member and Guest; all except Guest can be assigned', async () => {
-    const { as } = open()
-    const roles = await getRoles(await as('admin').ask('GET /api/dashboard-roles'))
+    const { as } = await open()
+    const roles = await getRoles(await (await as('admin')).ask('GET /api/dashboard-roles'))
     expect(
       roles.map(({ id, slug, kind, locked, assignableToUsers, usersCount }) => [
         id,
@@ -63,7 +63,7 @@ describe('§2 Roles: the built-in ones', () => {
   })
 
   test.each(REQUEST_FORMATS)('cannot be changed or deleted (%s)', async (how) => {
-    const admin = open().as('admin')
+    const admin = await (await open()).as('admin')
     expect(await problem(await admin.send(how, 'PATCH /api/dashboard-roles/role_viewer', { name: 'Looker' }))).toEqual([
       409,
       'role_locked',
@@ -74,7 +74,9 @@ describe('§2 Roles: the built-in ones', () => {
 
 describe('§2 Permissions: the vocabulary', () => {
   test('states what each covers, implies, and whether it is privileged', async () => {
-    const list = (await (await open().as('admin').ask('GET /api/dashboard-roles/permissions')).json()) as {
+    const list = (await (
+      await (await (await open()).as('admin')).ask('GET /api/dashboard-roles/permissions')
+    ).json()) as {
       permission: string
       privileged: boolean
     }[] // as: checked below
@@ -94,7 +96,7 @@ describe('§2 Permissions: the vocabulary', () => {
   test.each(['GET /api/dashboard-roles', 'GET /api/dashboard-roles/permissions'])(
     '%s needs users:manage',
     async (route) => {
-      const response = await open().as('operator').ask(route)
+      const response = await (await (await open()).as('operator')).ask(route)
       expect([response.status, await response.json()]).toEqual([
         403,
         { error: { code: 'permission_required', message: expect.any(String), param: 'users:manage' } },
@@ -112,8 +114,8 @@ const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
 describe('§2 Custom roles', () => {
   test.each(REQUEST_FORMATS)('one is created, assigned and effective immediately (%s)', async (how) => {
-    const { as, add, audit } = open()
-    const admin = as('admin')
+    const { as, add, audit } = await open()
+    const admin = await as('admin')
     const response =
       how === 'json'
         ? await admin.ask('POST /api/dashboard-roles', { json: keeper(how) })
@@ -130,21 +132,21 @@ describe('§2 Custom roles', () => {
         { permission: 'api_keys:read', scope: 'own' },
       ],
     ])
-    expect(audit()).toMatchObject([{ event: 'role_created', target: role.id, actor: admin.person.row.id }])
-    const { id } = add({ role: 'viewer' }).row
+    expect(await audit()).toMatchObject([{ event: 'role_created', target: role.id, actor: admin.person.row.id }])
+    const { id } = (await add({ role: 'viewer' })).row
     expect((await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'key-keeper' } })).status).toBe(200)
   })
 
   test('a permission removed from it ends on the next request of its users', async () => {
-    const { as, addRole, audit } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
-    const looker = as('looker')
+    const { as, addRole, audit } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const looker = await as('looker')
     expect((await looker.ask('GET /api/accounts')).status).toBe(200)
     const patch = { grants: [{ permission: 'accounts:read', scope: 'all' }] }
-    const admin = as('admin')
+    const admin = await as('admin')
     expect((await admin.ask(`PATCH /api/dashboard-roles/${id}`, { json: patch })).status).toBe(200)
     expect(await problem(await looker.ask('GET /api/accounts'))).toEqual([403, 'permission_required'])
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       {
         event: 'role_updated',
         details: { changed: ['grants'], from: { 'dashboard:read': 'all' }, to: { 'accounts:read': 'all' } },
@@ -155,9 +157,9 @@ describe('§2 Custom roles', () => {
   test.each(['/accounts', '/api/accounts', '/api/accounts/:id/trends', '/api/accounts/:id/rate-limit-reset-credits'])(
     'a user of the dashboard who cannot see accounts does not learn about them from %s',
     async (path) => {
-      const { as, addRole } = open()
-      addRole('looker', { 'dashboard:read': 'all' })
-      const looker = as('looker')
+      const { as, addRole } = await open()
+      await addRole('looker', { 'dashboard:read': 'all' })
+      const looker = await as('looker')
       expect((await looker.ask('GET /dashboard', { headers: { accept: 'text/html' } })).status).toBe(200)
       const response = await looker.ask(`GET ${path}`)
       const { error } = (await response.json()) as { error: object } // as: every error has it
@@ -166,12 +168,12 @@ describe('§2 Custom roles', () => {
   )
 
   test.each(REQUEST_FORMATS)('it is renamed, keeps its slug, and its name is unique (%s)', async (how) => {
-    const { app, as, addRole } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all' })
-    const admin = as('admin')
+    const { app, as, addRole } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all' })
+    const admin = await as('admin')
     const response = await admin.send(how, `PATCH /api/dashboard-roles/${id}`, { name: 'Auditor' })
     expect(response.status).toBe(doneStatus(how, 200))
-    expect(getRole(app.db, id)).toMatchObject({
+    expect(await getRole(app.db, id)).toMatchObject({
       name: 'Auditor',
       slug: 'looker',
       grants: new Map([['dashboard:read', 'all']]),
@@ -181,19 +183,19 @@ describe('§2 Custom roles', () => {
   })
 
   test.each(REQUEST_FORMATS)('a copy has the grants of the original (%s)', async (how) => {
-    const { app, as } = open()
-    const admin = as('admin')
+    const { app, as } = await open()
+    const admin = await as('admin')
     const copy = () => admin.send(how, 'POST /api/dashboard-roles/operator/clone', { name: 'Night shift' })
     expect((await copy()).status).toBe(doneStatus(how, 201))
-    const made = getRole(app.db, 'night-shift')
+    const made = await getRole(app.db, 'night-shift')
     expect([made.kind, made.isAssignable]).toEqual(['custom', true])
-    expect(Object.fromEntries(made.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
+    expect(Object.fromEntries(made.grants)).toEqual(Object.fromEntries((await getRole(app.db, 'operator')).grants))
     expect(await problem(await copy())).toEqual([409, 'role_taken'])
   })
 
   test('the page offers a copy of each role, in a form that can be changed before it is submitted', async () => {
-    const { app, as } = open()
-    const admin = as('admin')
+    const { app, as } = await open()
+    const admin = await as('admin')
     const page = async (path: string) => (await admin.ask(`GET ${path}`, { headers: { accept: 'text/html' } })).text()
     const plain = await page('/settings/access')
     for (const slug of ['admin', 'operator', 'viewer', 'member', 'guest'])
@@ -207,18 +209,18 @@ describe('§2 Custom roles', () => {
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
     })
     expect([made.status, made.headers.get('location')]).toEqual([303, '/settings/access?done=role_created'])
-    const copy = getRole(app.db, 'copy-of-operator')
-    expect(Object.fromEntries(copy.grants)).toEqual(Object.fromEntries(getRole(app.db, 'operator').grants))
+    const copy = await getRole(app.db, 'copy-of-operator')
+    expect(Object.fromEntries(copy.grants)).toEqual(Object.fromEntries((await getRole(app.db, 'operator')).grants))
   })
 
   test('the form omits what the visitor does not hold, and is hidden from users who cannot edit roles', async () => {
-    const { as, addRole } = open()
+    const { as, addRole } = await open()
     const held = { 'users:manage': 'all', 'dashboard:read': 'all' } as const
-    addRole('editor', { ...held, 'roles:manage': 'all' })
-    addRole('manager', held)
+    await addRole('editor', { ...held, 'roles:manage': 'all' })
+    await addRole('manager', held)
     const page = async (role: string) => {
       const path = 'GET /settings/access?clone=role_admin'
-      return (await as(role).ask(path, { headers: { accept: 'text/html' } })).text()
+      return (await (await as(role)).ask(path, { headers: { accept: 'text/html' } })).text()
     }
     expect(getForm(await page('editor'))?.getAll('grants')).toEqual([
       'dashboard:read:all',
@@ -229,9 +231,9 @@ describe('§2 Custom roles', () => {
   })
 
   test('the form removes everything from it, and creates one without permissions', async () => {
-    const { app, as, addRole } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
-    const admin = as('admin')
+    const { app, as, addRole } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const admin = await as('admin')
     const page = await (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
     const unticked = (form: string) =>
       getFields(page, form).filter(([name, value]) => name !== 'grants' || value === '')
@@ -244,13 +246,13 @@ describe('§2 Custom roles', () => {
       ...Object.fromEntries(unticked('form-new-role')),
       name: 'Nobody',
     })
-    expect([made.status, getRole(app.db, 'nobody').grants.size]).toEqual([303, 0])
+    expect([made.status, (await getRole(app.db, 'nobody')).grants.size]).toEqual([303, 0])
   })
 
   test('an outdated form does not undo another user’s change', async () => {
-    const { app, as, addRole, audit } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
-    const admin = as('admin')
+    const { app, as, addRole, audit } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all', 'accounts:read': 'all' })
+    const admin = await as('admin')
     const save = async (page: string) =>
       problem(
         await admin.ask(`PATCH /api/dashboard-roles/${id}`, {
@@ -260,17 +262,20 @@ describe('§2 Custom roles', () => {
       )
     const page = async () => (await admin.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
     const stale = await page()
-    await as('admin').ask(`PATCH /api/dashboard-roles/${id}`, { json: { grants: ['accounts:read'] } })
+    await (await as('admin')).ask(`PATCH /api/dashboard-roles/${id}`, { json: { grants: ['accounts:read'] } })
     expect(await save(stale)).toEqual([409, 'edit_conflict'])
     expect(await save(await page())).toEqual([200, null])
-    expect(getRole(app.db, id)).toMatchObject({ description: 'at night', grants: new Map([['accounts:read', 'all']]) })
-    expect(audit().map(({ event }) => event)).toEqual(['role_updated', 'role_updated'])
+    expect(await getRole(app.db, id)).toMatchObject({
+      description: 'at night',
+      grants: new Map([['accounts:read', 'all']]),
+    })
+    expect((await audit()).map(({ event }) => event)).toEqual(['role_updated', 'role_updated'])
   })
 
   test('its user renames it by its form, which contains unchanged grants', async () => {
-    const { app, as, addRole, audit } = open()
-    const id = addRole('editor', { 'users:manage': 'all', 'roles:manage': 'all', 'dashboard:read': 'all' })
-    const editor = as('editor')
+    const { app, as, addRole, audit } = await open()
+    const id = await addRole('editor', { 'users:manage': 'all', 'roles:manage': 'all', 'dashboard:read': 'all' })
+    const editor = await as('editor')
     const page = await (await editor.ask('GET /settings/access', { headers: { accept: 'text/html' } })).text()
     const fields = [...getFields(page, `form-role-${id}`), ['name', 'Registrar']]
     const save = async (sent: string[][]) =>
@@ -285,17 +290,17 @@ describe('§2 Custom roles', () => {
       'self_modification_forbidden',
     ])
     expect(await save(fields)).toEqual([200, null])
-    expect(getRole(app.db, id).name).toBe('Registrar')
-    expect(audit()).toMatchObject([{ event: 'role_updated', details: { changed: ['name'] } }])
+    expect((await getRole(app.db, id)).name).toBe('Registrar')
+    expect(await audit()).toMatchObject([{ event: 'role_updated', details: { changed: ['name'] } }])
     expect(await save(fields.filter(([name]) => name !== 'expectedVersion'))).toEqual([200, null])
-    expect(audit()).toHaveLength(1)
+    expect(await audit()).toHaveLength(1)
   })
 
   test.each(REQUEST_FORMATS)('it is deleted when no user has it (%s)', async (how) => {
-    const { as, add, addRole, audit } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all' })
-    const admin = as('admin')
-    const person = add({ role: 'looker', status: 'disabled' }).row
+    const { as, add, addRole, audit } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all' })
+    const admin = await as('admin')
+    const person = (await add({ role: 'looker', status: 'disabled' })).row
     expect(await problem(await admin.send(how, `DELETE /api/dashboard-roles/${id}`))).toEqual([409, 'role_in_use'])
     await admin.ask(`PATCH /api/dashboard-users/${person.id}`, { json: { role: 'viewer' } })
     expect((await admin.send(how, `DELETE /api/dashboard-roles/${id}`)).status).toBe(doneStatus(how, 204))
@@ -303,13 +308,13 @@ describe('§2 Custom roles', () => {
       404,
       'role_not_found',
     ])
-    expect(audit().at(-1)).toMatchObject({ event: 'role_deleted', target: id, details: { slug: 'looker' } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'role_deleted', target: id, details: { slug: 'looker' } })
   })
 
   test('nor while it is the default for new proxy users', async () => {
-    const { as, addRole } = open()
-    const id = addRole('looker', { 'dashboard:read': 'all' })
-    const admin = as('admin')
+    const { as, addRole } = await open()
+    const id = await addRole('looker', { 'dashboard:read': 'all' })
+    const admin = await as('admin')
     await admin.ask('PATCH /api/auth-providers/idp_trusted_header', { json: { unknownIdentityRoleId: id } })
     expect(await problem(await admin.ask(`DELETE /api/dashboard-roles/${id}`))).toEqual([409, 'role_in_use'])
   })
@@ -321,18 +326,18 @@ describe('§2 Custom roles', () => {
     ['one that is implied more narrowly', ['api_keys:assign:all', 'api_keys:write:own']],
     ['one permission twice', ['api_keys:read:own', 'api_keys:read:all']],
   ])('%s is rejected', async (_, grants) => {
-    const response = await open()
-      .as('admin')
-      .ask('POST /api/dashboard-roles', { json: { name: 'x', grants } })
+    const response = await (await (await open()).as('admin')).ask('POST /api/dashboard-roles', {
+      json: { name: 'x', grants },
+    })
     expect(await problem(response)).toEqual([422, 'validation_error'])
   })
 
   test('users cannot add, remove or copy more permissions than they hold', async () => {
-    const { as, addRole, audit } = open()
-    addRole('editor', { 'roles:manage': 'all', 'dashboard:read': 'all' })
-    const high = addRole('high', { 'dashboard:read': 'all', 'audit:read': 'all' })
-    const low = addRole('low', { 'dashboard:read': 'all' })
-    const editor = as('editor')
+    const { as, addRole, audit } = await open()
+    await addRole('editor', { 'roles:manage': 'all', 'dashboard:read': 'all' })
+    const high = await addRole('high', { 'dashboard:read': 'all', 'audit:read': 'all' })
+    const low = await addRole('low', { 'dashboard:read': 'all' })
+    const editor = await as('editor')
     const asked: [string, unknown?][] = [
       ['POST /api/dashboard-roles', { name: 'x', grants: ['audit:read:all'] }],
       [`PATCH /api/dashboard-roles/${low}`, { grants: ['audit:read:all'] }],
@@ -347,34 +352,34 @@ describe('§2 Custom roles', () => {
         403,
         'insufficient_delegation',
       ])
-    expect(audit()).toEqual([])
+    expect(await audit()).toEqual([])
     expect(
       (await editor.ask('POST /api/dashboard-roles', { json: { name: 'ok', grants: ['dashboard:read:own'] } })).status,
     ).toBe(201)
   })
 
   test('users who edit roles see them, and the vocabulary, without managing users', async () => {
-    const { as, addRole } = open()
-    addRole('editor', { 'roles:manage': 'all' })
+    const { as, addRole } = await open()
+    await addRole('editor', { 'roles:manage': 'all' })
     for (const route of ['GET /api/dashboard-roles', 'GET /api/dashboard-roles/permissions'])
-      expect([route, (await as('editor').ask(route)).status, (await as('operator').ask(route)).status]).toEqual([
+      expect([
         route,
-        200,
-        403,
-      ])
+        (await (await as('editor')).ask(route)).status,
+        (await (await as('operator')).ask(route)).status,
+      ]).toEqual([route, 200, 403])
   })
 
   test('they need roles:manage and a confirmation', async () => {
-    const { as, addRole } = open()
-    addRole('manager', { 'users:manage': 'all' })
+    const { as, addRole } = await open()
+    await addRole('manager', { 'users:manage': 'all' })
     const json = { name: 'x', grants: [] }
-    const refused = await as('manager').ask('POST /api/dashboard-roles', { json })
+    const refused = await (await as('manager')).ask('POST /api/dashboard-roles', { json })
     expect([refused.status, await refused.json()]).toEqual([
       403,
       { error: expect.objectContaining({ code: 'permission_required', param: 'roles:manage' }) },
     ])
-    expect(await problem(await as('admin', { isConfirmed: false }).ask('POST /api/dashboard-roles', { json }))).toEqual(
-      [403, 'step_up_required'],
-    )
+    expect(
+      await problem(await (await as('admin', { isConfirmed: false })).ask('POST /api/dashboard-roles', { json })),
+    ).toEqual([403, 'step_up_required'])
   })
 })

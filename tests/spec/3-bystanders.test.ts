@@ -8,28 +8,28 @@ import { type Browser, PASSWORD, people, REMOTE, type TestUser } from '../suppor
 const AUTH = '/api/dashboard-auth'
 
 /** Anna and Berta have all that an account can have, and the same of it. */
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   const { as, browser, code } = people(app)
-  const furnished = (username: string): TestUser => {
-    const somebody = as('operator', { username, hasTotp: true })
+  const furnished = async (username: string): Promise<TestUser> => {
+    const somebody = await as('operator', { username, hasTotp: true })
     const { id } = somebody.person.row
-    const [on, off] = [app.key().row, app.key().row]
+    const [on, off] = [(await app.key()).row, (await app.key()).row]
     app.sqlite.run('UPDATE api_keys SET owner_user_id = ? WHERE id IN (?, ?)', [id, on.id, off.id])
     app.sqlite.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled' WHERE id = ?", [off.id])
     const passkey = { id: `pky_${username}`, userId: id, name: 'Key', credentialId: username, publicKey: 'AA' }
     const more = { counter: 0, transports: [], createdAt: 1 }
-    commit(
+    await commit(
       app.db,
-      (tx) =>
-        void tx
+      async (tx) =>
+        void (await tx
           .insert(passkeys)
           .values({ ...passkey, ...more })
-          .run(),
+          .run()),
     )
     return somebody
   }
-  const [anna, berta, admin] = [furnished('anna'), furnished('berta'), as('admin')]
+  const [anna, berta, admin] = [await furnished('anna'), await furnished('berta'), await as('admin')]
   const { id } = berta.person.row
   const getRows = (table: string, column: string) =>
     app.sqlite.query(`SELECT * FROM ${table} WHERE ${column} = ? ORDER BY id`).all(id)
@@ -74,7 +74,7 @@ const DEEDS: Record<string, Deed> = {
 
 describe('§3 Dashboard account: other users are not affected by', () => {
   test.each(Object.entries(DEEDS))('%s', async (_, deed) => {
-    const { bystander, ...world } = open()
+    const { bystander, ...world } = await open()
     const before = bystander()
     expect(Object.values(before).map((rows) => rows.length)).toEqual([1, 1, 2, 1])
     expect((await deed(world)).ok).toBe(true)

@@ -10,8 +10,8 @@ import { doneStatus, getInviteToken, PASSWORD, people, problem, REMOTE, REQUEST_
 const HEADER = 'remote-user'
 const PROXY = { CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header', CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true' }
 
-const open = (environment: Record<string, string> = {}) => {
-  const app = testApp({ accounts: 0, environment, settings: { apiKeyAuthEnabled: true } })
+const open = async (environment: Record<string, string> = {}) => {
+  const app = await testApp({ accounts: 0, environment, settings: { apiKeyAuthEnabled: true } })
   return { app, ...people(app) }
 }
 const openProxy = () => open(PROXY)
@@ -23,33 +23,34 @@ interface Invited {
 
 const invited = async (response: Response): Promise<Invited> => (await response.json()) as Invited // as: checked by status
 
-const personCalled = ({ db }: TestApp, name: string) => listPeople(db).find(({ row }) => row.username === name)
+const personCalled = async ({ db }: TestApp, name: string) =>
+  (await listPeople(db)).find(({ row }) => row.username === name)
 
-const getStatus = ({ db }: TestApp, id: string) => findPerson(db, id)?.row.status ?? null
+const getStatus = async ({ db }: TestApp, id: string) => (await findPerson(db, id))?.row.status ?? null
 
 describe('§3 Dashboard account row 1: a user is added', () => {
   test.each(REQUEST_FORMATS)('it is invited, and its link is shown once (%s)', async (how) => {
-    const { app, as, audit } = open()
-    const admin = as('admin')
+    const { app, as, audit } = await open()
+    const admin = await as('admin')
     const response = await admin.send(how, 'POST /api/dashboard-users', { username: 'Anna', role: 'viewer' })
     expect(response.status).toBe(201)
     const token = await getInviteToken(response)
     expect(token).toHaveLength(43)
-    const anna = personCalled(app, 'anna')
+    const anna = await personCalled(app, 'anna')
     expect(anna).toMatchObject({ row: { status: 'invited' }, role: { slug: 'viewer' } })
     for (const route of ['GET /api/dashboard-users', 'GET /api/dashboard-users/invites'])
       expect(await (await admin.ask(route)).text()).not.toContain(token)
-    expect(JSON.stringify(audit())).not.toContain(token)
+    expect(JSON.stringify(await audit())).not.toContain(token)
     expect(app.sqlite.serialize().includes(token)).toBe(false)
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       { event: 'user_invited', target: anna?.row.id, details: { username: 'anna', role: 'viewer' } },
     ])
   })
 
   test('the response has the expiry of the link', async () => {
-    const response = await open()
-      .as('admin')
-      .ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
+    const response = await (await (await open()).as('admin')).ask('POST /api/dashboard-users', {
+      json: { username: 'anna', role: 'viewer' },
+    })
     expect((await invited(response)).invite).toEqual({
       token: expect.stringMatching(/^[\w-]{43}$/),
       expiresAt: '2026-01-02T00:00:00.000Z',
@@ -57,13 +58,13 @@ describe('§3 Dashboard account row 1: a user is added', () => {
   })
 
   test('a name reserved by an expired invite link is free again', async () => {
-    const { app, as } = open()
-    const admin = as('admin')
+    const { app, as } = await open()
+    const admin = await as('admin')
     const invite = () => admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })
     await invite()
     expect(await problem(await invite())).toEqual([409, 'username_taken'])
     await app.clock.advance('24h')
-    const again = as('admin')
+    const again = await as('admin')
     expect((await again.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } })).status).toBe(
       201,
     )
@@ -72,13 +73,13 @@ describe('§3 Dashboard account row 1: a user is added', () => {
 
 describe('§3 Dashboard account row 2: an identity is seen first', () => {
   test('a user is created for it, active, and both events are recorded', async () => {
-    const { app, browser, audit } = openProxy()
+    const { app, browser, audit } = await openProxy()
     const session = await (await browser().ask('GET /api/settings', { headers: { [HEADER]: 'Anna@Example.com' } }))
       .status
     expect(session).toBe(200)
-    const [row] = app.db.select().from(users).all()
+    const [row] = await app.db.select().from(users).all()
     expect(row).toMatchObject({ username: 'anna.example.com', status: 'active', roleId: 'role_admin' })
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       { event: 'user_created', actor: row?.id, actorName: 'anna.example.com', method: 'trusted_header' },
       { event: 'identity_linked', target: row?.id, details: { subject: 'anna@example.com' } },
     ])
@@ -86,8 +87,8 @@ describe('§3 Dashboard account row 2: an identity is seen first', () => {
 })
 
 const withInvite = async (environment?: Record<string, string>) => {
-  const world = open(environment)
-  const admin = world.as('admin', { username: 'boss' })
+  const world = await open(environment)
+  const admin = await world.as('admin', { username: 'boss' })
   const { user, invite } = await invited(
     await admin.ask('POST /api/dashboard-users', { json: { username: 'anna', role: 'viewer' } }),
   )
@@ -112,8 +113,8 @@ describe('§3 Dashboard account row 3: the invite is sent again', () => {
   })
 
   test('a user who waits for an identity has no link', async () => {
-    const { as } = openProxy()
-    const admin = as('admin', { hasTotp: true })
+    const { as } = await openProxy()
+    const admin = await as('admin', { hasTotp: true })
     const json = {
       username: 'anna',
       role: 'viewer',
@@ -133,8 +134,8 @@ describe('§3 Dashboard account row 4: the invite is revoked', () => {
   test.each(REQUEST_FORMATS)('the user is deleted and the link is dead (%s)', async (how) => {
     const { app, admin, id, token, look, audit } = await withInvite()
     const response = await admin.send(how, `DELETE /api/dashboard-users/${id}/invite`)
-    expect([response.status, getStatus(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
-    expect(audit().at(-1)).toMatchObject({ event: 'invite_revoked', target: id, details: { username: 'anna' } })
+    expect([response.status, await getStatus(app, id), await look(token)]).toEqual([doneStatus(how, 204), null, 404])
+    expect((await audit()).at(-1)).toMatchObject({ event: 'invite_revoked', target: id, details: { username: 'anna' } })
   })
 })
 
@@ -156,7 +157,7 @@ describe('§3 Dashboard account rows 3 to 5: an invite beside it', () => {
     const json = { username: 'berta', role: 'viewer' }
     const other = await invited(await world.admin.ask('POST /api/dashboard-users', { json }))
     expect((await change(world)).ok).toBe(true)
-    expect(getStatus(world.app, other.user.id)).toBe('invited')
+    expect(await getStatus(world.app, other.user.id)).toBe('invited')
     expect(await world.look(other.invite?.token ?? '')).toBe(200)
   })
 })
@@ -175,8 +176,8 @@ describe('§3 Dashboard account row 5: the invite is accepted', () => {
       authenticated: true,
       user: { id, username: 'anna', displayName: 'Anna' },
     })
-    expect(getStatus(app, id)).toBe('active')
-    expect(audit().at(-1)).toMatchObject({ event: 'invite_accepted', actor: id, target: id })
+    expect(await getStatus(app, id)).toBe('active')
+    expect((await audit()).at(-1)).toMatchObject({ event: 'invite_accepted', actor: id, target: id })
     const later = browser(REMOTE)
     const login = { username: 'anna', password: 'my own password' }
     expect((await later.ask('POST /api/dashboard-auth/password/login', { json: login })).status).toBe(200)
@@ -187,16 +188,16 @@ describe('§3 Dashboard account row 6: a day passes', () => {
   test('the next read of the invites removes it', async () => {
     const { app, as, id, token, look } = await withInvite()
     await app.clock.advance('24h')
-    expect([await look(token), getStatus(app, id)]).toEqual([404, 'invited'])
-    const list = await as('admin').ask('GET /api/dashboard-users/invites')
-    expect([await list.json(), getStatus(app, id)]).toEqual([[], null])
+    expect([await look(token), await getStatus(app, id)]).toEqual([404, 'invited'])
+    const list = await (await as('admin')).ask('GET /api/dashboard-users/invites')
+    expect([await list.json(), await getStatus(app, id)]).toEqual([[], null])
   })
 })
 
 describe('§3 Dashboard account row 7: a user waits for an identity', () => {
   const waiting = async (how: (typeof REQUEST_FORMATS)[number]) => {
-    const world = openProxy()
-    const admin = world.as('admin', { hasTotp: true })
+    const world = await openProxy()
+    const admin = await world.as('admin', { hasTotp: true })
     const fields = {
       username: 'anna',
       role: 'viewer',
@@ -216,16 +217,16 @@ describe('§3 Dashboard account row 7: a user waits for an identity', () => {
 
   test.each(REQUEST_FORMATS)('it never expires and becomes active with its identity (%s)', async (how) => {
     const { app, browser, response, audit } = await waiting(how)
-    const id = personCalled(app, 'anna')?.row.id ?? ''
+    const id = (await personCalled(app, 'anna'))?.row.id ?? ''
     expect(response.status).toBe(201)
     await app.clock.advance('240h')
     expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com.evil' } })).status).toBe(
       200,
     )
-    expect(getStatus(app, id)).toBe('invited')
+    expect(await getStatus(app, id)).toBe('invited')
     expect((await browser().ask('GET /api/settings', { headers: { [HEADER]: 'anna@example.com' } })).status).toBe(200)
-    expect(findPerson(app.db, id)).toMatchObject({ row: { status: 'active' }, role: { slug: 'viewer' } })
-    expect(audit().at(-1)).toMatchObject({ event: 'identity_linked', target: id, details: { via: 'invite' } })
+    expect(await findPerson(app.db, id)).toMatchObject({ row: { status: 'active' }, role: { slug: 'viewer' } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'identity_linked', target: id, details: { via: 'invite' } })
   })
 
   test('one user waits for one identity', async () => {
@@ -246,14 +247,14 @@ describe('§3 Dashboard account row 7: a user waits for an identity', () => {
   })
 
   test('there is nothing to wait for if the proxy signs no one in', async () => {
-    const { as } = open()
+    const { as } = await open()
     const json = {
       username: 'anna',
       role: 'viewer',
       ssoOnly: true,
       expectedIdentity: { provider: 'trusted_header', subject: 'a' },
     }
-    expect(await problem(await as('admin').ask('POST /api/dashboard-users', { json }))).toEqual([
+    expect(await problem(await (await as('admin')).ask('POST /api/dashboard-users', { json }))).toEqual([
       409,
       'sso_not_available',
     ])
@@ -262,9 +263,9 @@ describe('§3 Dashboard account row 7: a user waits for an identity', () => {
 
 /** An admin, an operator with two keys of their own, one of which they revoked. */
 const withKeys = async () => {
-  const world = open()
-  const admin = world.as('admin')
-  const anna = world.as('operator', { username: 'anna' })
+  const world = await open()
+  const admin = await world.as('admin')
+  const anna = await world.as('operator', { username: 'anna' })
   const make = async (name: string) =>
     (await (await anna.ask('POST /api/api-keys/', { json: { name } })).json()) as { id: string; key: string }
   const [good, revoked] = [await make('good'), await make('revoked')]
@@ -283,12 +284,12 @@ describe('§3 Dashboard account row 8: a user is disabled', () => {
       const { app, admin, anna, id, good, revoked, models, key, audit } = await withKeys()
       expect(await models(good)).toBe(200)
       const response = await admin.send(how, `PATCH /api/dashboard-users/${id}`, { status: 'disabled' })
-      expect([response.status, getStatus(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
+      expect([response.status, await getStatus(app, id)]).toEqual([doneStatus(how, 200), 'disabled'])
       expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
       expect(await models(good)).toBe(401)
       expect(await key(good)).toMatchObject({ isActive: false, deactivatedReason: 'owner_disabled', ownerUserId: id })
       expect(await key(revoked)).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
-      expect(audit().slice(-2)).toMatchObject([
+      expect((await audit()).slice(-2)).toMatchObject([
         { event: 'user_disabled', target: id },
         { event: 'user_keys_deactivated', target: id, details: { count: 1 } },
       ])
@@ -335,7 +336,7 @@ describe('§3 Dashboard account row 9: the keys are restored', () => {
 describe('§3 Dashboard account row 9: a key that got another owner since', () => {
   test('was not disabled with this one, and stays off', async () => {
     const { admin, id, good, key, add } = await withKeys()
-    const other = add({ username: 'berta' }).row.id
+    const other = (await add({ username: 'berta' })).row.id
     await admin.ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'disabled' } })
     const given = await admin.ask(`PATCH /api/api-keys/${good.id}`, { json: { ownerUserId: other } })
     expect(await given.json()).toMatchObject({ isActive: false, deactivatedReason: 'manual' })
@@ -358,9 +359,9 @@ describe('§3 Dashboard account row 10: a user is enabled', () => {
   })
 
   test('they need a way to sign in', async () => {
-    const { as, add } = open()
-    const { id } = add({ status: 'disabled', hasPassword: false }).row
-    const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+    const { as, add } = await open()
+    const { id } = (await add({ status: 'disabled', hasPassword: false })).row
+    const response = await (await as('admin')).ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
     expect(await problem(response)).toEqual([409, 'credential_required'])
   })
 
@@ -368,11 +369,11 @@ describe('§3 Dashboard account row 10: a user is enabled', () => {
     ['standard', {}, [409, 'credential_required']],
     ['trusted_header', PROXY, [200, null]],
   ] as const)('which a proxy identity is if the proxy is used: %s', async (_, environment, expected) => {
-    const { app, as, add } = open(environment)
-    const { id } = add({ status: 'disabled', hasPassword: false }).row
+    const { app, as, add } = await open(environment)
+    const { id } = (await add({ status: 'disabled', hasPassword: false })).row
     const identity = { id: 'idn_1', userId: id, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
-    commit(app.db, (tx) => void tx.insert(identities).values(identity).run())
-    const response = await as('admin').ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
+    await commit(app.db, async (tx) => void (await tx.insert(identities).values(identity).run()))
+    const response = await (await as('admin')).ask(`PATCH /api/dashboard-users/${id}`, { json: { status: 'active' } })
     expect(await problem(response)).toEqual([...expected])
   })
 })
@@ -384,9 +385,9 @@ describe('§3 Dashboard account: what else ends sessions', () => {
     ['revoking them', 'POST /revoke-sessions', undefined],
     ['deletion', 'DELETE', undefined],
   ])('%s', async (_, call, json) => {
-    const { as } = open()
-    const admin = as('admin')
-    const anna = as('operator', { hasTotp: true })
+    const { as } = await open()
+    const admin = await as('admin')
+    const anna = await as('operator', { hasTotp: true })
     const [method, rest = ''] = call.split(' ')
     expect((await anna.ask('GET /api/settings')).status).toBe(200)
     expect(
@@ -397,14 +398,14 @@ describe('§3 Dashboard account: what else ends sessions', () => {
   })
 
   test('a reset removes the second factor', async () => {
-    const { app, as, add, audit } = open()
-    const { id } = add({ hasTotp: true }).row
-    expect((await as('admin').ask(`POST /api/dashboard-users/${id}/reset-totp`)).status).toBe(200)
-    expect(app.db.select().from(users).where(eq(users.id, id)).get()).toMatchObject({
+    const { app, as, add, audit } = await open()
+    const { id } = (await add({ hasTotp: true })).row
+    expect((await (await as('admin')).ask(`POST /api/dashboard-users/${id}/reset-totp`)).status).toBe(200)
+    expect(await app.db.select().from(users).where(eq(users.id, id)).get()).toMatchObject({
       totpSecretSealed: null,
       totpLastStep: null,
     })
-    expect(audit()).toMatchObject([{ event: 'user_totp_reset', target: id }])
+    expect(await audit()).toMatchObject([{ event: 'user_totp_reset', target: id }])
   })
 })
 
@@ -412,11 +413,11 @@ describe('§3 Dashboard account: deletion keeps the keys', () => {
   test.each(REQUEST_FORMATS)('inactive and without an owner (%s)', async (how) => {
     const { app, admin, id, good, revoked, models, key, audit } = await withKeys()
     expect((await admin.send(how, `DELETE /api/dashboard-users/${id}`)).status).toBe(doneStatus(how, 204))
-    expect(getStatus(app, id)).toBeNull()
+    expect(await getStatus(app, id)).toBeNull()
     expect(await key(good)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'owner_disabled' })
     expect(await key(revoked)).toMatchObject({ isActive: false, ownerUserId: null, deactivatedReason: 'manual' })
     expect(await models(good)).toBe(401)
-    expect(audit().at(-1)).toMatchObject({
+    expect((await audit()).at(-1)).toMatchObject({
       event: 'user_deleted',
       target: id,
       details: { username: 'anna', role: 'operator' },

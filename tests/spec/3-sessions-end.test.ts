@@ -17,10 +17,10 @@ const SETTINGS = 'GET /api/settings'
 const AUTH = '/api/dashboard-auth'
 const GONE: [number, string] = [401, 'authentication_required']
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   const topics: string[] = []
-  onChange(app.db, (changed) => topics.push(...changed))
+  onChange(app.db, async (changed) => topics.push(...changed))
   return { app, topics, ...people(app) }
 }
 
@@ -48,10 +48,10 @@ const BY_ADMIN: Record<string, Ending> = {
 describe('§3 Dashboard account: an administrator’s changes end the user’s sessions', () => {
   test.each(Object.entries(BY_ADMIN))('%s', async (_, { asked: [route, fields], status = 200 }) => {
     for (const how of REQUEST_FORMATS) {
-      const { as, add, signInAs, topics } = open()
-      const person = add({ role: 'operator', hasTotp: true })
-      const browsers = [signInAs(person), signInAs(person, { method: 'passkey', peer: '192.0.2.9' })]
-      const admin = as('admin')
+      const { as, add, signInAs, topics } = await open()
+      const person = await add({ role: 'operator', hasTotp: true })
+      const browsers = [await signInAs(person), await signInAs(person, { method: 'passkey', peer: '192.0.2.9' })]
+      const admin = await as('admin')
       for (const browser of [...browsers, admin]) expect(await isIn(browser)).toBe(true)
       topics.length = 0
       const ended = await admin.send(how, route.replace(':id', person.row.id), fields)
@@ -62,12 +62,12 @@ describe('§3 Dashboard account: an administrator’s changes end the user’s s
   })
 
   test('a sign-in that still waits for its code ends, too', async () => {
-    const { as, add, browser, code } = open()
-    const person = add({ role: 'operator', username: 'berta', hasTotp: true })
+    const { as, add, browser, code } = await open()
+    const person = await add({ role: 'operator', username: 'berta', hasTotp: true })
     const half = browser()
     const login = { username: 'berta', password: PASSWORD }
     expect((await half.ask(`POST ${AUTH}/password/login`, { json: login })).status).toBe(200)
-    await as('admin').ask(`POST /api/dashboard-users/${person.row.id}/revoke-sessions`)
+    await (await as('admin')).ask(`POST /api/dashboard-users/${person.row.id}/revoke-sessions`)
     expect(await problem(await half.ask(`POST ${AUTH}/totp/verify`, { json: { code: code() } }))).toEqual(GONE)
   })
 })
@@ -83,10 +83,10 @@ const OWN: Record<string, Ending & { staysHere?: true }> = {
 describe('§3 Dashboard account: a user’s changes to their own account', () => {
   test.each(Object.entries(OWN))('%s', async (_, { asked: [route, fields], staysHere = false }) => {
     for (const how of REQUEST_FORMATS) {
-      const { as, add, signInAs, topics } = open()
-      const person = add({ role: 'operator' })
-      const [here, there] = [signInAs(person), signInAs(person, { peer: '192.0.2.9' })]
-      const other = as('operator')
+      const { as, add, signInAs, topics } = await open()
+      const person = await add({ role: 'operator' })
+      const [here, there] = [await signInAs(person), await signInAs(person, { peer: '192.0.2.9' })]
+      const other = await as('operator')
       topics.length = 0
       const ended = await here.send(how, route, fields)
       expect(ended.status).toBe(doneStatus(how, 200))
@@ -96,8 +96,8 @@ describe('§3 Dashboard account: a user’s changes to their own account', () =>
   })
 
   test('a copied cookie from before the end is invalid', async () => {
-    const { as, browser } = open()
-    const mine = as('operator')
+    const { as, browser } = await open()
+    const mine = await as('operator')
     const thief = browser('192.0.2.66')
     thief.cookie = mine.cookie
     expect(await isIn(thief)).toBe(true)
@@ -106,8 +106,8 @@ describe('§3 Dashboard account: a user’s changes to their own account', () =>
   })
 
   test('a confirmation invalidates the cookie from before it', async () => {
-    const { as, browser } = open()
-    const mine = as('operator', { isConfirmed: false })
+    const { as, browser } = await open()
+    const mine = await as('operator', { isConfirmed: false })
     const thief = browser('192.0.2.66')
     thief.cookie = mine.cookie
     expect((await mine.ask(`POST ${AUTH}/step-up`, { json: { password: PASSWORD } })).status).toBe(200)
@@ -124,8 +124,8 @@ describe('§3 Dashboard account: a user’s changes to their own account', () =>
     ['setting up a second factor', 'POST', 'totp/setup/confirm', { secret: TOTP_SECRET, code: 'now' }],
     ['signing every other browser out', 'DELETE', 'sessions', {}],
   ])('%s signs out a copied cookie of this browser, too', async (_, method, path, fields) => {
-    const { as, browser, code } = open()
-    const mine = as('operator')
+    const { as, browser, code } = await open()
+    const mine = await as('operator')
     const thief = browser('192.0.2.66')
     thief.cookie = mine.cookie
     const json = 'code' in fields ? { ...fields, code: code() } : fields
@@ -140,9 +140,9 @@ describe('§4 guest/logout-all: every guest has to enter again', () => {
     ['POST', 'guest/password', { password: 'another for guests' }],
   ])('%s %s', async (method, path, fields) => {
     for (const how of REQUEST_FORMATS) {
-      const { app, as, browser, topics } = open()
-      const admin = as('admin')
-      app.change({ guestAccessEnabled: true })
+      const { app, as, browser, topics } = await open()
+      const admin = await as('admin')
+      await app.change({ guestAccessEnabled: true })
       await admin.ask(`POST ${AUTH}/guest/password`, { json: { password: 'for all guests' } })
       const guest = browser()
       await guest.ask(`POST ${AUTH}/guest/login`, { json: { password: 'for all guests' } })
@@ -171,22 +171,22 @@ describe('§3 Dashboard account: a session that ends while its request is still 
     ['of keys', 'POST /api/api-keys', '{"name":"mine"}'],
     ['of people', 'POST /api/dashboard-users', '{"username":"x","role":"viewer"}'],
   ])('finishes no change %s', async (_, route, text) => {
-    const { app, as, audit } = open()
-    const [anna, berta] = [as('admin', { username: 'anna' }), as('admin')]
+    const { app, as, audit } = await open()
+    const [anna, berta] = [await as('admin', { username: 'anna' }), await as('admin')]
     const { body, finish } = slowly()
     const slow = anna.ask(route, { body, headers: { 'content-type': 'application/json' } })
     await app.clock.advance(0)
     const off = await berta.ask(`PATCH /api/dashboard-users/${anna.person.row.id}`, { json: { status: 'disabled' } })
     expect(off.status).toBe(200)
-    const rows = audit().length
+    const rows = (await audit()).length
     finish(text)
     expect(await problem(await slow)).toEqual([401, 'authentication_required'])
-    expect(audit().length).toBe(rows)
+    expect((await audit()).length).toBe(rows)
   })
 
   test('nor an upload of accounts', async () => {
-    const { app, as } = open()
-    const [anna, berta] = [as('operator'), as('admin')]
+    const { app, as } = await open()
+    const [anna, berta] = [await as('operator'), await as('admin')]
     const { body, finish } = slowly()
     const headers = { 'content-type': 'multipart/form-data; boundary=x' }
     const slow = anna.ask('POST /api/accounts/import', { body, headers })

@@ -1,5 +1,6 @@
 /** Spec §3, the states of a confirmation, and §5, how to confirm. */
 import { describe, expect, test } from 'bun:test'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import { testApp } from '../support/app.ts'
 import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS, type SignedIn } from '../support/people.ts'
 
@@ -11,8 +12,8 @@ const PROXY = {
   CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
 }
 
-const open = (environment: Record<string, string> = {}) => {
-  const app = testApp({ accounts: 0, environment })
+const open = async (environment: Record<string, string> = {}) => {
+  const app = await testApp({ accounts: 0, environment })
   const house = people(app)
   const unconfirmed = (input: SignedIn = {}) => house.as('admin', { isConfirmed: false, peer: REMOTE, ...input })
   return { app, ...house, unconfirmed }
@@ -23,8 +24,8 @@ const entry = (last: number) => ({ json: { ipAddress: `198.51.100.${last}` } })
 
 describe.each(REQUEST_FORMATS)('§3 Step-up confirmation (%s)', (how) => {
   test('row 1: without one in the last five minutes a sensitive change is rejected, and the methods are named', async () => {
-    const { unconfirmed } = open()
-    const anna = unconfirmed()
+    const { unconfirmed } = await open()
+    const anna = await unconfirmed()
     const refused = await anna.ask(sensitive, entry(1))
     expect(refused.status).toBe(403)
     expect(await refused.json()).toMatchObject({
@@ -33,14 +34,14 @@ describe.each(REQUEST_FORMATS)('§3 Step-up confirmation (%s)', (how) => {
   })
 
   test('row 2: confirmed for five minutes, with an audit row', async () => {
-    const { app, unconfirmed, audit } = open()
-    const anna = unconfirmed()
+    const { app, unconfirmed, audit } = await open()
+    const anna = await unconfirmed()
     const old = anna.cookie
     const response = await anna.send(how, STEP_UP, { password: PASSWORD })
     expect(response.status).toBe(how === 'json' ? 200 : 303)
     expect(anna.cookie).not.toBe(old)
     expect((await anna.ask(sensitive, entry(1))).status).toBe(200)
-    expect(audit()[0]).toMatchObject({
+    expect((await audit())[0]).toMatchObject({
       event: 'step_up_verified',
       actor: anna.person.row.id,
       address: REMOTE,
@@ -53,8 +54,8 @@ describe.each(REQUEST_FORMATS)('§3 Step-up confirmation (%s)', (how) => {
   })
 
   test('row 3: a sign-in that covered every factor counts as one', async () => {
-    const { add, browser } = open()
-    add({ username: 'anna', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'anna', role: 'admin' })
     const here = browser(REMOTE)
     await here.send(how, `POST ${AUTH}/password/login`, { username: 'anna', password: PASSWORD })
     expect((await here.session()).stepUp).toMatchObject({ methods: ['password'] })
@@ -64,8 +65,8 @@ describe.each(REQUEST_FORMATS)('§3 Step-up confirmation (%s)', (how) => {
 
 describe('§5 Step-up confirmation 3: methods', () => {
   test('a user with a password enters it, and a code if they have one', async () => {
-    const { unconfirmed, code } = open()
-    const anna = unconfirmed({ hasTotp: true })
+    const { unconfirmed, code } = await open()
+    const anna = await unconfirmed({ hasTotp: true })
     const answer = async (json: object) => problem(await anna.ask(STEP_UP, { json }))
     expect(await answer({ password: PASSWORD })).toEqual([401, 'invalid_credentials'])
     expect(await answer({ code: code() })).toEqual([401, 'invalid_credentials'])
@@ -76,8 +77,8 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('the response does not reveal which factor was wrong', async () => {
-    const { unconfirmed, code } = open()
-    const anna = unconfirmed({ hasTotp: true })
+    const { unconfirmed, code } = await open()
+    const anna = await unconfirmed({ hasTotp: true })
     const bodies = []
     for (const json of [{ password: 'x', code: code() }, { password: PASSWORD, code: '000000' }, {}])
       bodies.push(await (await anna.ask(STEP_UP, { json })).text())
@@ -85,9 +86,9 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('returns when it was and until when it is valid', async () => {
-    const { app, unconfirmed } = open()
+    const { app, unconfirmed } = await open()
     const now = app.clock.now()
-    const response = await unconfirmed().ask(STEP_UP, { json: { password: PASSWORD } })
+    const response = await (await unconfirmed()).ask(STEP_UP, { json: { password: PASSWORD } })
     expect(await response.json()).toEqual({
       verifiedAt: new Date(now).toISOString(),
       expiresAt: new Date(now + 300_000).toISOString(),
@@ -95,8 +96,8 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('a proxy user enters only the code, and keeps the confirmation in a cookie', async () => {
-    const { app, add, browser, code } = open(PROXY)
-    const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
+    const { app, add, browser, code } = await open(PROXY)
+    const { row } = await add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
     app.sqlite.run(
       "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'anna', 1)",
       [row.id],
@@ -115,8 +116,8 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('there a second confirmation is valid for five minutes, too', async () => {
-    const { app, add, browser, code } = open(PROXY)
-    const { row } = add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
+    const { app, add, browser, code } = await open(PROXY)
+    const { row } = await add({ username: 'anna', role: 'admin', hasPassword: false, hasTotp: true })
     app.sqlite.run(
       "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'anna', 1)",
       [row.id],
@@ -134,15 +135,15 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('a user without a factor gets an error', async () => {
-    const { unconfirmed } = open()
-    const anna = unconfirmed({ hasPassword: false, method: 'invite' })
+    const { unconfirmed } = await open()
+    const anna = await unconfirmed({ hasPassword: false, method: 'invite' })
     expect(await problem(await anna.ask(STEP_UP, { json: {} }))).toEqual([403, 'step_up_unavailable'])
     expect(await problem(await anna.ask(sensitive, entry(1)))).toEqual([403, 'step_up_unavailable'])
   })
 
   test('a user with only a passkey is asked for it: no factors confirm nothing', async () => {
-    const { app, unconfirmed } = open()
-    const anna = unconfirmed({ hasPassword: false, method: 'passkey' })
+    const { app, unconfirmed } = await open()
+    const anna = await unconfirmed({ hasPassword: false, method: 'passkey' })
     app.sqlite.run(
       "INSERT INTO passkeys (id, credential_id, user_id, name, public_key, counter, transports, created_at) VALUES ('p', 'c', ?, 'key', 'k', 0, '[]', 1)",
       [anna.person.row.id],
@@ -156,9 +157,9 @@ describe('§5 Step-up confirmation 3: methods', () => {
   })
 
   test('a code used fifty times in parallel confirms once', async () => {
-    const { app, add, signInAs, code } = open()
-    const person = add({ role: 'admin', hasTotp: true })
-    const browsers = Array.from({ length: 50 }, (_, i) =>
+    const { app, add, signInAs, code } = await open()
+    const person = await add({ role: 'admin', hasTotp: true })
+    const browsers = await mapInOrder(Array.from({ length: 50 }).keys(), (i) =>
       signInAs(person, { isConfirmed: false, peer: `192.0.2.${i + 1}` }),
     )
     app.bindings.passwords = { ...app.bindings.passwords, verify: async () => true }
@@ -170,8 +171,8 @@ describe('§5 Step-up confirmation 3: methods', () => {
 
 describe('§5 Step-up confirmation 4: wrong answers', () => {
   test('are invalid_credentials and share the eight sign-in attempts', async () => {
-    const { unconfirmed, browser } = open()
-    const anna = unconfirmed()
+    const { unconfirmed, browser } = await open()
+    const anna = await unconfirmed()
     for (let i = 0; i < 8; i++)
       expect(await problem(await anna.ask(STEP_UP, { json: { password: 'wrong' } }))).toEqual([
         401,
@@ -188,14 +189,14 @@ describe('§5 Step-up confirmation 4: wrong answers', () => {
 
 describe('§5 Step-up confirmation 5: not required for', () => {
   test('reads and other changes', async () => {
-    const { unconfirmed } = open()
-    const anna = unconfirmed()
+    const { unconfirmed } = await open()
+    const anna = await unconfirmed()
     expect((await anna.ask('GET /api/settings')).status).toBe(200)
     expect((await anna.ask('PATCH /api/settings', { json: { capacityWaitSeconds: 1 } })).status).toBe(200)
   })
 
   test('the local user of a passwordless install', async () => {
-    const { browser } = open()
+    const { browser } = await open()
     expect((await browser().ask(sensitive, entry(1))).status).toBe(200)
     expect(await problem(await browser().ask(STEP_UP, { json: {} }))).toEqual([401, 'user_account_required'])
   })

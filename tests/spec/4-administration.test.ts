@@ -6,10 +6,10 @@ import { type Browser, people, problem } from '../support/people.ts'
 
 /** One account with a rejected request, one key, one firewall entry; then a browser of each role. */
 const open = async () => {
-  const app = testApp({ accounts: [{ email: 'anna.smith@example.com' }] })
+  const app = await testApp({ accounts: [{ email: 'anna.smith@example.com' }] })
   const { as, guest, addRole } = people(app)
   const id = app.members[0]?.id ?? ''
-  const admin = as('admin')
+  const admin = await as('admin')
   await admin.ask('PATCH /api/settings', { json: { apiKeyAuthEnabled: true } })
   const made = await admin.ask('POST /api/api-keys/', { json: { name: 'laptop of anna' } })
   const { key, id: keyId } = (await made.json()) as { key: string; id: string } // as: just created
@@ -18,10 +18,16 @@ const open = async () => {
     headers: { authorization: `Bearer ${key}`, 'user-agent': 'codex/1 (secret machine)' },
   })
   await turn.text()
-  app.bindings.ledger.flush()
+  await app.bindings.ledger.flush()
   await admin.ask('POST /api/firewall/ips', { json: { ipAddress: '127.0.0.1' } })
-  addRole('blank', {})
-  const browsers = { admin, operator: as('operator'), viewer: as('viewer'), guest: guest(), blank: as('blank') }
+  await addRole('blank', {})
+  const browsers = {
+    admin,
+    operator: await as('operator'),
+    viewer: await as('viewer'),
+    guest: await guest(),
+    blank: await as('blank'),
+  }
   const get = async (who: keyof typeof browsers, path: string) => {
     const response = await browsers[who].ask(`GET ${path}`)
     return { status: response.status, text: await response.text() }
@@ -188,18 +194,21 @@ describe('§4 Dashboard administration: every change about users', () => {
     const route = `${method} ${path.replaceAll(/:\w+/g, 'usr_x')}`
 
     test(`${method} ${path} is rejected for all except a confirmed Admin`, async () => {
-      const app = testApp({ accounts: 0 })
+      const app = await testApp({ accounts: 0 })
       const { as, add, guest, browser } = people(app)
-      add({ role: 'admin' })
-      const { key } = app.key()
+      await add({ role: 'admin' })
+      const { key } = await app.key()
       const ask = async (who: Browser, headers = {}) => problem(await who.ask(route, { json: {}, headers }))
       expect(await ask(browser())).toEqual([401, 'authentication_required'])
       expect(await ask(browser(), { authorization: `Bearer ${key}` })).toEqual([401, 'authentication_required'])
-      for (const who of [guest(), as('viewer'), as('operator'), as('member')])
+      for (const who of [await guest(), await as('viewer'), await as('operator'), await as('member')])
         expect(await ask(who)).toEqual([403, 'permission_required'])
-      expect(await ask(as('admin', { isConfirmed: false }))).toEqual([403, 'step_up_required'])
-      expect(await ask(as('admin'), { origin: 'https://evil.example' })).toEqual([403, 'cross_site_request_rejected'])
-      const [status] = await ask(as('admin'))
+      expect(await ask(await as('admin', { isConfirmed: false }))).toEqual([403, 'step_up_required'])
+      expect(await ask(await as('admin'), { origin: 'https://evil.example' })).toEqual([
+        403,
+        'cross_site_request_rejected',
+      ])
+      const [status] = await ask(await as('admin'))
       expect([404, 422]).toContain(status)
     })
   }

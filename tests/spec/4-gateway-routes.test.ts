@@ -122,6 +122,19 @@ const TABLE: Row[] = [
     testedIn: 'spec/4-proxy-routes.test.ts',
   },
   {
+    ...turn,
+    route: 'POST /v1/messages',
+    ask: { json: { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] } },
+    testedIn: 'proxy/messages.test.ts',
+  },
+  {
+    ...local,
+    route: 'POST /v1/messages/count_tokens',
+    key: 'optional',
+    capability: 'refuse',
+    testedIn: 'proxy/messages.test.ts',
+  },
+  {
     ...compaction,
     route: `POST ${NATIVE}/responses/compact`,
     ask: { json: COMPACT },
@@ -222,6 +235,10 @@ const TABLE: Row[] = [
     testedIn: 'proxy/responses-store/stateful.test.ts',
   },
   { ...local, route: 'GET /v1/usage', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
+  { ...local, route: 'GET /v1/capacity', key: 'always', testedIn: 'proxy/capacity.test.ts' },
+  { ...local, route: 'POST /mcp', key: 'always', testedIn: 'proxy/mcp.test.ts' },
+  { ...local, route: 'GET /mcp', key: 'always', testedIn: 'proxy/mcp.test.ts' },
+  { ...local, route: 'DELETE /mcp', key: 'always', testedIn: 'proxy/mcp.test.ts' },
   { ...local, route: 'GET /v1/reset-credit', key: 'always', testedIn: 'proxy/handlers/key-usage.test.ts' },
   { ...owners, route: 'GET /wham/usage', key: 'key-or-owner' },
   { ...owners, route: 'GET /backend-api/wham/usage', key: 'key-or-owner' },
@@ -270,26 +287,27 @@ describe.each(logged)('$route', (row) => {
   const settings = { forwardClientAnalytics: true }
 
   test(`is logged as ${kind} and counted by the limits of its key`, async () => {
-    const app = testApp({ settings })
-    if (fault === 'source') addSource(app, { models: ['llama-4'] })
+    const app = await testApp({ settings })
+    if (fault === 'source') await addSource(app, { models: ['llama-4'] })
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 2, modelFilter: '' }]
-    const { key } = app.key({ limits })
+    const { key } = await app.key({ limits })
     const headers = { ...ask.headers, authorization: `Bearer ${key}` }
     const statuses: number[] = []
     for (let time = 0; time < 3; time++) statuses.push((await getAnswer(app, route, { ...ask, headers })).status)
     expect(statuses).toEqual([served, served, 429])
-    expect(app.rows().map((row) => row.kind)).toEqual([kind!, kind!, kind!])
+    expect((await app.rows()).map((row) => row.kind)).toEqual([kind!, kind!, kind!])
     await expectNothingLeft(app)
   })
 
   test(`ends with 504 after ${timeoutSeconds} s without an answer`, async () => {
-    const app = testApp({ settings })
+    const app = await testApp({ settings })
     if (fault === 'source') {
-      addSource(app, { models: ['llama-4'] })
+      await addSource(app, { models: ['llama-4'] })
       app.source.fail('hang')
     } else app.members[0]?.sim.always({ on: fault, delayHeadersMs: 10 * 3_600_000 })
     const began = app.clock.now()
-    const headers: Record<string, string> = need === 'always' ? { authorization: `Bearer ${app.key().key}` } : {}
+    const headers: Record<string, string> =
+      need === 'always' ? { authorization: `Bearer ${(await app.key()).key}` } : {}
     const { status, events, text } = await getAnswer(
       app,
       route,
@@ -299,7 +317,7 @@ describe.each(logged)('$route', (row) => {
     const seconds = (app.clock.now() - began) / 1000
     const isTold = status === 504 || events.at(-1)?.type === 'response.failed' || text.includes('upstream_timeout')
     expect([isTold, seconds >= timeoutSeconds, seconds <= timeoutSeconds + 10]).toEqual([true, true, true])
-    expect(app.rows()).toMatchObject([{ kind, status: 'error', errorCode: 'upstream_timeout' }])
+    expect(await app.rows()).toMatchObject([{ kind, status: 'error', errorCode: 'upstream_timeout' }])
     await expectNothingLeft(app)
   })
 })
@@ -310,8 +328,8 @@ const pathWithParameters = (path: string) =>
 test.each(rows.filter(({ isPlanned }) => isPlanned).map((row) => [getName(row), row] as const))(
   '%s is not implemented: its gates exist, followed by a 404',
   async (_name, row) => {
-    const app = testApp()
-    const headers = { authorization: `Bearer ${app.key().key}` }
+    const app = await testApp()
+    const headers = { authorization: `Bearer ${(await app.key()).key}` }
     const response = await app.ask(`${row.method} ${pathWithParameters(row.path)}`, { headers })
     expect(response.status).toBe(404)
   },

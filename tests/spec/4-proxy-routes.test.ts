@@ -6,8 +6,8 @@ import { modelProblem } from './problems.ts'
 
 describe('§4 GET /v1/models', () => {
   test('lists the live catalog in the format of OpenAI SDKs, with default budgets', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const response = await app.ask('GET /v1/models')
     expect(response.headers.get('content-type')).toStartWith('application/json')
     expect(await response.json()).toMatchObject({ object: 'list' })
@@ -22,8 +22,8 @@ describe('§4 GET /v1/models', () => {
   })
 
   test('uses no account', async () => {
-    const app = testApp()
-    fetchCatalogs(app)
+    const app = await testApp()
+    await fetchCatalogs(app)
     await publicModels(app)
     expect(app.upstream.requests).toEqual([])
   })
@@ -31,8 +31,8 @@ describe('§4 GET /v1/models', () => {
 
 describe('§4 GET /backend-api/codex/models', () => {
   test('passes on every entry as the upstream gave it, windows included', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-    fetchCatalogs(app)
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    await fetchCatalogs(app)
     const [entry] = await nativeModels(app)
     expect(entry).toMatchObject({
       slug: 'gpt-5.5',
@@ -48,7 +48,7 @@ describe('§4 POST /v1/chat/completions', () => {
   const CHAT = { model: 'gpt-5.5', messages: [{ role: 'user', content: 'hello' }] }
 
   test('takes model and messages, returns choices[].message.content', async () => {
-    const { ask, members, upstream } = testApp()
+    const { ask, members, upstream } = await testApp()
     const response = await ask('POST /v1/chat/completions', { json: CHAT })
     expect(response.status).toBe(200)
     expect(await response.json()).toMatchObject({
@@ -67,7 +67,7 @@ describe('§4 POST /v1/chat/completions', () => {
   })
 
   test('streams chunks and ends with [DONE]', async () => {
-    const { ask, members } = testApp()
+    const { ask, members } = await testApp()
     const response = await ask('POST /v1/chat/completions', { json: { ...CHAT, stream: true } })
     const text = await response.text()
     const chunks = text.split('\n\n').filter((block) => block.startsWith('data: {'))
@@ -83,7 +83,7 @@ describe('§4 POST /v1/chat/completions', () => {
     ['messages that are no list', { model: 'gpt-5.5', messages: 'hello' }, 'messages'],
     ['no model', { messages: CHAT.messages }, 'model'],
   ])('%s is a 400 that names the field', async (_name, json, param) => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const response = await ask('POST /v1/chat/completions', { json })
     expect(response.status).toBe(400)
     expect((await modelProblem(response)).param).toBe(param)
@@ -92,7 +92,7 @@ describe('§4 POST /v1/chat/completions', () => {
 
 describe('§4 POST /v1/responses', () => {
   test('returns one Response object', async () => {
-    const { ask, members } = testApp()
+    const { ask, members } = await testApp()
     const response = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello' } })
     expect(response.status).toBe(200)
     const document = (await response.json()) as { output: { type: string; content: { text: string }[] }[] }
@@ -102,7 +102,7 @@ describe('§4 POST /v1/responses', () => {
   })
 
   test('or streams the events of one', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const response = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hello', stream: true } })
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
     const types = (await getEvents(response)).map(({ type }) => type)
@@ -114,14 +114,14 @@ describe('§4 POST /v1/responses', () => {
   })
 
   test('also with a slash at the end', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     expect((await ask('POST /v1/responses/', { json: { model: 'gpt-5.5', input: 'hello' } })).status).toBe(200)
   })
 })
 
 describe('§4 POST /backend-api/codex/responses', () => {
   test('always streams, whatever stream is, and needs neither instructions nor tools from the client', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const developer = { type: 'message', role: 'developer', content: [{ type: 'input_text', text: 'Be brief.' }] }
     const { instructions: _instructions, ...body } = codexBody()
     const json = { ...body, stream: false, input: [developer, ...body.input] }
@@ -133,7 +133,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
   })
 
   test('responds uncompressed, with the events as the upstream sent them', async () => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const headers = { 'accept-encoding': 'gzip, br, zstd' }
     const response = await ask('POST /backend-api/codex/responses', { json: codexBody(), headers })
     expect(response.headers.get('content-encoding')).toBeNull()
@@ -144,7 +144,7 @@ describe('§4 POST /backend-api/codex/responses', () => {
 
 describe('§4 POST /backend-api/codex/responses/compact', () => {
   test('calls the same path upstream and returns a compaction item', async () => {
-    const { ask, upstream } = testApp()
+    const { ask, upstream } = await testApp()
     const { stream: _stream, store: _store, include: _include, ...json } = codexBody()
     const response = await ask('POST /backend-api/codex/responses/compact', { json })
     const { output } = (await response.json()) as { output: { type: string }[] }
@@ -155,12 +155,12 @@ describe('§4 POST /backend-api/codex/responses/compact', () => {
 
 describe('§4 the reset-credit consume route', () => {
   test('redeems the credit that the key names, at the upstream, once', async () => {
-    const { ask, key, clock, members, upstream } = testApp({ accounts: 1 })
+    const { ask, key, clock, members, upstream } = await testApp({ accounts: 1 })
     const { id, sim } = members[0]!
     sim.setResetCredits([{ id: 'credit', expiresAt: clock.now() + 86_400_000, grantedAt: clock.now() }])
-    const redeem = () =>
+    const redeem = async () =>
       ask('POST /v1/reset-credit', {
-        headers: { authorization: `Bearer ${key().key}` },
+        headers: { authorization: `Bearer ${(await key()).key}` },
         json: { account_id: id, redeem_id: 'credit' },
       })
     expect(await (await redeem()).json()).toMatchObject({ code: 'reset' })
@@ -170,7 +170,7 @@ describe('§4 the reset-credit consume route', () => {
   })
 
   test('rejects a request without a key, and changes nothing then', async () => {
-    const { ask, members, upstream } = testApp({ accounts: 1 })
+    const { ask, members, upstream } = await testApp({ accounts: 1 })
     const response = await ask('POST /v1/reset-credit', { json: { account_id: members[0]?.id, redeem_id: 'credit' } })
     expect([response.status, (await modelProblem(response)).code]).toEqual([401, 'invalid_api_key'])
     expect(upstream.requests).toEqual([])
@@ -185,8 +185,8 @@ describe('§4 all proxy routes take Authorization: Bearer', () => {
   ] as [string, Record<string, string>, string][])(
     'and no other place for the key: not %s',
     async (_name, headers, query) => {
-      const { ask, key } = testApp({ settings: { apiKeyAuthEnabled: true } })
-      const secret = key().key
+      const { ask, key } = await testApp({ settings: { apiKeyAuthEnabled: true } })
+      const secret = (await key()).key
       const placed = Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [name, value.replace('KEY', secret)]),
       )

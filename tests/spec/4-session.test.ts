@@ -8,17 +8,17 @@ import { behindProxy } from '../support/proxied.ts'
 
 const AUTH = '/api/dashboard-auth'
 
-const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+const open = async (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = await testApp({ accounts: 0, ...options })
   return { app, ...people(app) }
 }
 
 describe('§2 Session response', () => {
   test('has every member for a user', async () => {
-    const { app, add, addRole, as } = open()
-    addRole('helper', { 'dashboard:read': 'all' })
-    add({ status: 'disabled', role: 'helper' })
-    const anna = as('admin', { displayName: 'Anna' })
+    const { app, add, addRole, as } = await open()
+    await addRole('helper', { 'dashboard:read': 'all' })
+    await add({ status: 'disabled', role: 'helper' })
+    const anna = await as('admin', { displayName: 'Anna' })
     const now = app.clock.now()
     const { row } = anna.person
     const session: unknown = await anna.session()
@@ -71,8 +71,8 @@ describe('§2 Session response', () => {
   })
 
   test('has the documented names of the sign-in methods', async () => {
-    const { as } = behindProxy()
-    const admin = as('admin')
+    const { as } = await behindProxy()
+    const admin = await as('admin')
     for (const [id, label] of [
       ['idp_password', 'Local password'],
       ['idp_trusted_header', 'Authelia'],
@@ -84,16 +84,16 @@ describe('§2 Session response', () => {
   })
 
   test('has no sign-in method with authentication off', async () => {
-    const { browser } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    const { browser } = await open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     const { login, accessSummary } = await browser().session()
     expect([login, accessSummary]).toMatchObject([{ providers: [] }, { providersEnabled: [] }])
   })
 
   test('has the coarse permissions first, then every grant', async () => {
-    const { as, addRole } = open()
-    addRole('own', { 'dashboard:read': 'own' })
-    addRole('manager', { 'users:manage': 'all' })
-    const permissions = async (role: string) => (await as(role).session()).permissions
+    const { as, addRole } = await open()
+    await addRole('own', { 'dashboard:read': 'own' })
+    await addRole('manager', { 'users:manage': 'all' })
+    const permissions = async (role: string) => (await (await as(role)).session()).permissions
     const operator = await permissions('operator')
     expect(operator.slice(0, 2)).toEqual(['read', 'write'])
     expect(operator.slice(2)).toEqual(operator.slice(2).toSorted())
@@ -104,13 +104,13 @@ describe('§2 Session response', () => {
   })
 
   test('every user reports admin, the actual role is in user.role', async () => {
-    const { as } = open()
-    expect(await as('viewer').session()).toMatchObject({ role: 'admin', user: { role: { slug: 'viewer' } } })
+    const { as } = await open()
+    expect(await (await as('viewer')).session()).toMatchObject({ role: 'admin', user: { role: { slug: 'viewer' } } })
   })
 
   test('reveals nothing about users to a visitor', async () => {
-    const { as, browser } = open()
-    as('admin', { username: 'anna' })
+    const { as, browser } = await open()
+    await as('admin', { username: 'anna' })
     const session = await browser(REMOTE).session()
     expect(session).toMatchObject({
       authenticated: false,
@@ -124,15 +124,15 @@ describe('§2 Session response', () => {
   })
 
   test('does not reveal the number of users to those who do not manage them', async () => {
-    const { as } = open()
-    expect(await as('operator').session()).toMatchObject({ accessSummary: null, assignableRoleIds: [] })
+    const { as } = await open()
+    expect(await (await as('operator')).session()).toMatchObject({ accessSummary: null, assignableRoleIds: [] })
   })
 })
 
 describe('§4 GET and PATCH me', () => {
   test('work for a user, however they signed in', async () => {
-    const { as } = open()
-    const anna = as('viewer', { hasPassword: false, method: 'passkey', email: 'anna@example.com' })
+    const { as } = await open()
+    const anna = await as('viewer', { hasPassword: false, method: 'passkey', email: 'anna@example.com' })
     const me = await (await anna.ask(`GET ${AUTH}/me`)).json()
     expect(me).toEqual({
       id: anna.person.row.id,
@@ -149,19 +149,19 @@ describe('§4 GET and PATCH me', () => {
   })
 
   test.each(REQUEST_FORMATS)('change display name and email, in lower case, and record it (%s)', async (how) => {
-    const { as, audit } = open()
-    const anna = as('viewer')
+    const { as, audit } = await open()
+    const anna = await as('viewer')
     const fields = { displayName: ' Anna ', email: 'Anna@Example.com' }
     const route = how === 'json' ? `PATCH ${AUTH}/me` : `POST ${AUTH}/me`
     expect((await anna.send(how, route, fields)).status).toBe(how === 'json' ? 200 : 303)
     const me = await (await anna.ask(`GET ${AUTH}/me`)).json()
     expect(me).toMatchObject({ displayName: 'Anna', email: 'anna@example.com' })
-    expect(audit()).toMatchObject([{ event: 'profile_updated', details: { changed: ['displayName', 'email'] } }])
+    expect(await audit()).toMatchObject([{ event: 'profile_updated', details: { changed: ['displayName', 'email'] } }])
   })
 
   test('keep omitted fields, and reject fields users cannot change', async () => {
-    const { as } = open()
-    const anna = as('viewer', { displayName: 'Anna', email: 'anna@example.com' })
+    const { as } = await open()
+    const anna = await as('viewer', { displayName: 'Anna', email: 'anna@example.com' })
     await anna.ask(`PATCH ${AUTH}/me`, { json: { email: null } })
     expect(await (await anna.ask(`GET ${AUTH}/me`)).json()).toMatchObject({ displayName: 'Anna', email: null })
     for (const json of [{ role: 'admin' }, { username: 'other' }, { email: 'no address' }])
@@ -182,23 +182,23 @@ describe('§4 Changes to one’s own account', () => {
   ]
 
   test.each(CHANGES)('%s: thirty per minute and user are made and recorded', async (route, json) => {
-    const { app, as, audit } = open()
-    const [anna, berta] = [as('viewer'), as('viewer')]
-    addPasskey(app, anna.person.row.id)
+    const { app, as, audit } = await open()
+    const [anna, berta] = [await as('viewer'), await as('viewer')]
+    await addPasskey(app, anna.person.row.id)
     const change = (who: typeof anna, n: number) => who.ask(route, { json: json(n) })
     for (let n = 0; n < 30; n++) expect((await change(anna, n)).status).toBe(200)
     const refused = await change(anna, 30)
     expect(refused.headers.get('retry-after')).toBe('60')
     expect(await problem(refused)).toEqual([429, 'own_account_rate_limited'])
-    expect(audit()).toHaveLength(30)
+    expect(await audit()).toHaveLength(30)
     expect((await change(berta, 0)).status).toBe(route.includes('pky_1') ? 404 : 200)
     await app.clock.advance(60_000)
     expect((await change(anna, 31)).status).toBe(200)
   })
 
   test('of one kind do not affect another, so a copied cookie cannot lock the user out', async () => {
-    const { as } = open()
-    const anna = as('viewer')
+    const { as } = await open()
+    const anna = await as('viewer')
     const [route, json] = NAME
     for (let n = 0; n <= 30; n++) await anna.ask(route, { json: json(n) })
     const page = await anna.submit(`POST ${AUTH}/me`, { displayName: 'Anna' })
@@ -208,23 +208,24 @@ describe('§4 Changes to one’s own account', () => {
   })
 
   test('that end no session are none', async () => {
-    const { as, browser, audit } = open({
+    const { as, browser, audit } = await open({
       environment: {
         CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
         CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
         CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
       },
     })
-    expect(await (await as('viewer').ask(`DELETE ${AUTH}/sessions`)).json()).toEqual({ ended: 0 })
+    expect(await (await (await as('viewer')).ask(`DELETE ${AUTH}/sessions`)).json()).toEqual({ ended: 0 })
     const headers = { 'remote-user': 'anna', 'x-forwarded-for': '192.0.2.7' }
     expect((await browser('10.0.0.1').ask(`POST ${AUTH}/logout-all`, { headers })).status).toBe(200)
-    expect(audit().map(({ event }) => event)).not.toContain('user_sessions_revoked')
+    expect((await audit()).map(({ event }) => event)).not.toContain('user_sessions_revoked')
   })
 
-  const addPasskey = ({ db, clock }: ReturnType<typeof testApp>, userId: string) =>
-    commit(db, (tx) => {
+  const addPasskey = ({ db, clock }: Awaited<ReturnType<typeof testApp>>, userId: string) =>
+    commit(db, async (tx) => {
       const key = { credentialId: 'one', publicKey: '', counter: 0, transports: [] }
-      tx.insert(passkeys)
+      await tx
+        .insert(passkeys)
         .values({ ...key, id: 'pky_1', userId, name: 'Phone', createdAt: clock.now() })
         .run()
     })

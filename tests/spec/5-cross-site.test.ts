@@ -13,7 +13,7 @@ const rows = everyRoute.filter(({ method, path }) => path.startsWith('/api/') &&
 const isBearerRoute = (path: string) => path.startsWith('/api/fleet/') || path.startsWith('/api/codex/')
 const covered = rows.filter(({ path }) => !isBearerRoute(path))
 
-const { ask } = testApp({ accounts: 0 })
+const { ask } = await testApp({ accounts: 0 })
 const post = (headers: Record<string, string>, more: Ask = {}) =>
   ask('PATCH /api/settings', { json: {}, ...more, headers: { ...more.headers, ...headers } })
 const getCode = async (response: Response) => (response.status === 403 ? (await dashboardProblem(response)).code : null)

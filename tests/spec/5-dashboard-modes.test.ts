@@ -14,13 +14,13 @@ const PROXY = {
 }
 const VIA = { 'x-forwarded-for': '192.0.2.7' }
 
-const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+const open = async (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = await testApp({ accounts: 0, ...options })
   return { app, ...people(app) }
 }
 
 /** A browser behind the proxy, which announces `subject`, or no user. */
-const proxied = (house: ReturnType<typeof open>, subject?: string) => {
+const proxied = (house: Awaited<ReturnType<typeof open>>, subject?: string) => {
   const browser = house.browser('10.0.0.1')
   const headers: Record<string, string> = subject === undefined ? VIA : { ...VIA, 'remote-user': subject }
   return {
@@ -32,8 +32,8 @@ const proxied = (house: ReturnType<typeof open>, subject?: string) => {
 
 describe('§5 mode standard', () => {
   test('ignores all headers about the user', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const refused = await browser().ask('GET /api/settings', { headers: { 'remote-user': 'admin' } })
     expect(await problem(refused)).toEqual([401, 'authentication_required'])
   })
@@ -43,7 +43,7 @@ describe('§5 mode disabled', () => {
   const house = () => open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
 
   test('every client is the administrator, without a user', async () => {
-    const { browser } = house()
+    const { browser } = await house()
     expect(await browser(REMOTE).session()).toMatchObject({
       authenticated: true,
       authMode: 'disabled',
@@ -67,12 +67,12 @@ describe('§5 mode disabled', () => {
     ['POST', 'totp/verify', { code: '123456' }],
     ['POST', 'totp/disable', { code: '123456' }],
   ])('%s %s is disabled', async (method, path, json) => {
-    const answer = await house().browser(REMOTE).ask(`${method} ${AUTH}/${path}`, { json })
+    const answer = await (await house()).browser(REMOTE).ask(`${method} ${AUTH}/${path}`, { json })
     expect(await problem(answer)).toEqual([400, 'password_management_disabled'])
   })
 
   const under = async (host: string, environment = {}) => {
-    const { browser } = open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled', ...environment } })
+    const { browser } = await open({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled', ...environment } })
     const headers = { host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin' }
     const answer = await browser(REMOTE).ask('POST /api/firewall/ips', { json: { ipAddress: '192.0.2.0/24' }, headers })
     return problem(answer)
@@ -105,7 +105,7 @@ describe('§5 mode disabled', () => {
       CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
     }
     const via = async (more: Record<string, string | undefined>, peer = '10.0.0.1') => {
-      const { browser } = open({ environment: TRUST })
+      const { browser } = await open({ environment: TRUST })
       const all = { 'x-forwarded-for': REMOTE, ...more }
       const headers = Object.fromEntries(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
       return problem(await browser(peer).ask('GET /api/settings', { headers }))
@@ -135,7 +135,7 @@ describe('§5 mode disabled', () => {
   test.each(['/login', '/setup', '/totp', '/login?return=%2Fkeys', '/setup?return=%2Fkeys'])(
     '%s redirects to the dashboard',
     async (path) => {
-      const { add, browser } = house()
+      const { add, browser } = await house()
       const goal = path.includes('keys') ? '/keys' : '/dashboard'
       const visit = async () => {
         let response = await browser(REMOTE).ask(`GET ${path}`, { headers: { accept: 'text/html' } })
@@ -146,13 +146,13 @@ describe('§5 mode disabled', () => {
         return [response.status, response.headers.get('location')]
       }
       expect(await visit()).toEqual([302, goal])
-      add({ username: 'admin', role: 'admin' }) // from a time with passwords
+      await add({ username: 'admin', role: 'admin' }) // from a time with passwords
       expect(await visit()).toEqual([302, goal])
     },
   )
 
   test('/login under a foreign name explains the problem', async () => {
-    const { browser } = house()
+    const { browser } = await house()
     const headers = { accept: 'text/html', host: 'evil.example' }
     for (const path of ['/login', '/setup']) {
       const response = await browser(REMOTE).ask(`GET ${path}`, { headers })
@@ -160,11 +160,11 @@ describe('§5 mode disabled', () => {
     }
   })
 
-  test('each start warns that every client is an administrator', () => {
-    const { app } = house()
+  test('each start warns that every client is an administrator', async () => {
+    const { app } = await house()
     warnOfOpenDashboard(app.bindings)
     expect(app.lines.join()).toContain('sign-in is turned off')
-    const other = open()
+    const other = await open()
     warnOfOpenDashboard(other.app.bindings)
     expect(other.app.lines.join()).not.toContain('sign-in is turned off')
   })
@@ -172,19 +172,15 @@ describe('§5 mode disabled', () => {
   test('personal routes need a user', async () => {
     for (const route of [`GET ${AUTH}/me`, `POST ${AUTH}/step-up`, `POST ${AUTH}/logout-all`])
       expect(
-        await problem(
-          await house()
-            .browser()
-            .ask(route, { json: route.startsWith('POST') ? {} : undefined }),
-        ),
+        await problem(await (await house()).browser().ask(route, { json: route.startsWith('POST') ? {} : undefined })),
       ).toEqual([401, 'user_account_required'])
   })
 })
 
 describe('§5 mode trusted_header', () => {
   test('without the header, the password is the fallback', async () => {
-    const house = open({ environment: PROXY })
-    house.add({ username: 'admin', role: 'admin' })
+    const house = await open({ environment: PROXY })
+    await house.add({ username: 'admin', role: 'admin' })
     const here = proxied(house)
     const refused = await here.ask('GET /api/settings')
     expect([refused.status, (await refused.json()).error]).toMatchObject([
@@ -197,7 +193,7 @@ describe('§5 mode trusted_header', () => {
   })
 
   test('a user with users:manage creates the local administrator and stays signed in', async () => {
-    const house = open({ environment: PROXY })
+    const house = await open({ environment: PROXY })
     const anna = proxied(house, 'anna')
     const setUp = async () => problem(await anna.ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
     expect(await setUp()).toEqual([403, 'step_up_unavailable'])
@@ -210,29 +206,30 @@ describe('§5 mode trusted_header', () => {
     const login = await alone.ask(`POST ${AUTH}/password/login`, { username: 'admin', password: 'break glass' })
     expect(login.status).toBe(200)
     expect((await alone.session()).user).toMatchObject({ username: 'admin', role: { slug: 'admin' } })
-    expect(house.audit().find(({ event }) => event === 'password_set')?.actorName).toBe('anna')
+    expect((await house.audit()).find(({ event }) => event === 'password_set')?.actorName).toBe('anna')
   })
 
   test('others cannot: without header, permission, or a role that holds as much', async () => {
-    const house = open({ environment: PROXY })
+    const house = await open({ environment: PROXY })
     const setUp = async (subject?: string) =>
       problem(await proxied(house, subject).ask(`POST ${AUTH}/password/setup`, { password: 'break glass' }))
     expect(await setUp()).toEqual([401, 'proxy_auth_required'])
     await proxied(house, 'anna').ask('GET /api/settings')
     house.app.sqlite.run("UPDATE users SET role_id = 'role_viewer'")
     expect(await setUp('anna')).toEqual([403, 'permission_required'])
-    const manager = house.addRole('manager', { 'users:manage': 'all' })
+    const manager = await house.addRole('manager', { 'users:manage': 'all' })
     house.app.sqlite.run('UPDATE users SET role_id = ?', [manager])
     expect(await setUp('anna')).toEqual([403, 'insufficient_delegation'])
   })
 
   /** Anna, announced by the proxy, who also has a password here. */
-  const annaWithPassword = (hasTotp: boolean) => {
-    const house = open({ environment: PROXY })
-    const { row } = house.add({ username: 'anna', role: 'admin', hasTotp })
+  const annaWithPassword = async (hasTotp: boolean) => {
+    const house = await open({ environment: PROXY })
+    const { row } = await house.add({ username: 'anna', role: 'admin', hasTotp })
     const identity = { id: 'idn_1', provider: 'trusted_header', subject: 'anna' } as const
-    commit(house.app.db, (tx) => {
-      tx.insert(identities)
+    await commit(house.app.db, async (tx) => {
+      await tx
+        .insert(identities)
         .values({ ...identity, userId: row.id, createdAt: 1 })
         .run()
     })
@@ -249,7 +246,7 @@ describe('§5 mode trusted_header', () => {
   }
 
   test('a proxy user with a password and second factor signs in with both, and manages them', async () => {
-    const { house, ask, show } = annaWithPassword(true)
+    const { house, ask, show } = await annaWithPassword(true)
     expect(await show('GET /login?return=%2Fme')).toBe(200)
     const login = `POST ${AUTH}/password/login?return=%2Fme`
     expect(await show(login, { username: 'anna', password: PASSWORD })).toBe('/totp?return=%2Fme')
@@ -264,16 +261,16 @@ describe('§5 mode trusted_header', () => {
   })
 
   test("another user's half sign-in cannot be completed by the announced user's code", async () => {
-    const { house, ask } = annaWithPassword(true)
-    house.add({ username: 'berta', hasTotp: true })
+    const { house, ask } = await annaWithPassword(true)
+    await house.add({ username: 'berta', hasTotp: true })
     expect((await ask(`POST ${AUTH}/password/login`, { username: 'berta', password: PASSWORD })).status).toBe(200)
     const after = await ask(`POST ${AUTH}/totp/verify`, { code: house.code() })
     expect(await after.json()).toMatchObject({ passwordSessionActive: false, user: { username: 'anna' } })
   })
 
   test('a proxy user at the enrollment gate can pass it', async () => {
-    const { house, show } = annaWithPassword(false)
-    house.app.change({ totpRequiredOnLogin: true })
+    const { house, show } = await annaWithPassword(false)
+    await house.app.change({ totpRequiredOnLogin: true })
     expect(await show('GET /dashboard')).toBe('/me/two-factor')
     const enroll = async () => show(`POST ${AUTH}/totp/setup/confirm`, { secret: TOTP_SECRET, code: house.code() })
     expect(await enroll()).toBe('/login?return=%2Fme%2Ftwo-factor')
@@ -285,10 +282,10 @@ describe('§5 mode trusted_header', () => {
   })
 
   test('managing a password requires entering it, not only the header', async () => {
-    const house = open({ environment: PROXY })
+    const house = await open({ environment: PROXY })
     const anna = proxied(house, 'anna')
     await anna.ask('GET /api/settings')
-    const hash = house.add({ username: 'other' }).row.passwordHash
+    const hash = (await house.add({ username: 'other' })).row.passwordHash
     house.app.sqlite.run("UPDATE users SET password_hash = ? WHERE username = 'anna'", [hash])
     const change = { currentPassword: PASSWORD, newPassword: 'another password' }
     expect(await problem(await anna.ask(`POST ${AUTH}/password/change`, change))).toEqual([
@@ -303,12 +300,12 @@ describe('§5 mode trusted_header', () => {
   })
 
   test('a user without a password can enroll, because confirming needs a factor', async () => {
-    const house = open({ environment: PROXY })
+    const house = await open({ environment: PROXY })
     expect((await proxied(house, 'anna').ask(`POST ${AUTH}/totp/setup/start`)).status).toBe(200)
   })
 
   test('a rejected identity is pending', async () => {
-    const house = open({ environment: PROXY })
+    const house = await open({ environment: PROXY })
     await proxied(house, 'anna').ask('GET /api/settings')
     house.app.sqlite.run("UPDATE users SET status = 'disabled'")
     const anna = proxied(house, 'anna')
@@ -322,8 +319,8 @@ describe.each(REQUEST_FORMATS)('§2 Guest: entering without a user (%s)', (how) 
   const SET = `POST ${AUTH}/guest/password`
 
   test('with the password all guests share', async () => {
-    const { app, as, audit, browser } = open({ settings: { guestAccessEnabled: true } })
-    const anna = as('admin')
+    const { app, as, audit, browser } = await open({ settings: { guestAccessEnabled: true } })
+    const anna = await as('admin')
     expect((await anna.send(how, SET, { password: 'for all guests' })).status).toBe(how === 'json' ? 200 : 303)
     const guest = browser(REMOTE)
     expect(await guest.session()).toMatchObject({ authenticated: false, guestPasswordRequired: true })
@@ -336,14 +333,18 @@ describe.each(REQUEST_FORMATS)('§2 Guest: entering without a user (%s)', (how) 
       permissions: ['read', 'accounts:read:all', 'dashboard:read:all'],
     })
     expect((await guest.ask('GET /api/settings')).status).toBe(200)
-    expect(audit().at(-1)).toMatchObject({ event: 'login_success', actor: 'guest', details: { method: 'guest' } })
+    expect((await audit()).at(-1)).toMatchObject({
+      event: 'login_success',
+      actor: 'guest',
+      details: { method: 'guest' },
+    })
     await app.clock.advance('1h')
     expect((await guest.session()).authenticated).toBe(true)
   })
 
   test("ends the browser's previous session", async () => {
-    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
-    const anna = as('admin')
+    const { as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    const anna = await as('admin')
     await anna.ask(SET, { json: { password: 'for all guests' } })
     const kept = Object.assign(browser(), { cookie: anna.cookie })
     await anna.send(how, GUEST, { password: 'for all guests' })
@@ -355,8 +356,8 @@ describe('§2 Guest', () => {
   const GUEST = `POST ${AUTH}/guest/login`
 
   test('without a password, everyone who is not signed in is a guest', async () => {
-    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
-    as('admin')
+    const { as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    await as('admin')
     const guest = browser(REMOTE)
     expect(await guest.session()).toMatchObject({ authenticated: true, role: 'guest', guestPasswordRequired: false })
     expect(await (await guest.ask(GUEST, { json: {} })).json()).toMatchObject({ role: 'guest' })
@@ -365,15 +366,15 @@ describe('§2 Guest', () => {
 
   const WANTED = { accept: 'text/html' }
   const ENDS = {
-    'runs out': ({ app }: ReturnType<typeof open>) => app.clock.advance('169h'),
-    'is ended by another user': ({ app }: ReturnType<typeof open>) => app.sqlite.run('DELETE FROM sessions'),
+    'runs out': ({ app }: Awaited<ReturnType<typeof open>>) => app.clock.advance('169h'),
+    'is ended by another user': ({ app }: Awaited<ReturnType<typeof open>>) => app.sqlite.run('DELETE FROM sessions'),
   }
 
   test.each(Object.entries(ENDS))('are not users whose session %s, until they choose so', async (_, end) => {
     for (const how of REQUEST_FORMATS) {
-      const opened = open({ settings: { guestAccessEnabled: true } })
+      const opened = await open({ settings: { guestAccessEnabled: true } })
       const { as, browser } = opened
-      const ben = as('operator', { peer: REMOTE })
+      const ben = await as('operator', { peer: REMOTE })
       const kept = ben.cookie
       await end(opened)
       const refused = () => ben.ask('GET /api/accounts').then(problem)
@@ -395,21 +396,21 @@ describe('§2 Guest', () => {
   })
 
   test('are accepted immediately with an old cookie if no one can sign in', async () => {
-    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
-    as('admin', { hasPassword: false })
+    const { as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    await as('admin', { hasPassword: false })
     const visitor = Object.assign(browser(REMOTE), { cookie: `sluice_session=${'x'.repeat(43)}` })
     expect(await visitor.session()).toMatchObject({ authenticated: true, role: 'guest' })
   })
 
   test('are not allowed by default', async () => {
-    const { as, browser } = open()
-    as('admin')
+    const { as, browser } = await open()
+    await as('admin')
     expect(await problem(await browser(REMOTE).ask(GUEST, { json: {} }))).toEqual([400, 'guest_access_disabled'])
   })
 
   test('lose access on their next request when it ends, the password changes, or all are logged out', async () => {
-    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
-    const anna = as('admin')
+    const { app, as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    const anna = await as('admin')
     const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })
     await set('for all guests')
     const enter = async (password: string) => {
@@ -425,14 +426,14 @@ describe('§2 Guest', () => {
     await set('another password')
     expect((await second.session()).authenticated).toBe(false)
     const third = await enter('another password')
-    app.change({ guestAccessEnabled: false })
+    await app.change({ guestAccessEnabled: false })
     expect((await third.session()).authenticated).toBe(false)
     expect(await problem(await third.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
   test('are rejected with a password that was changed during the check', async () => {
-    const { app, as, browser } = open({ settings: { guestAccessEnabled: true } })
-    const anna = as('admin')
+    const { app, as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    const anna = await as('admin')
     const set = (password: string) => anna.ask(`POST ${AUTH}/guest/password`, { json: { password } })
     await set('for all guests')
     const { passwords } = app.bindings
@@ -453,8 +454,8 @@ describe('§2 Guest', () => {
   })
 
   test('an operator cannot change any of it', async () => {
-    const { as } = open()
-    const operator = as('operator')
+    const { as } = await open()
+    const operator = await as('operator')
     for (const route of ['guest/password', 'guest/logout-all'])
       expect(
         await problem(await operator.ask(`POST ${AUTH}/${route}`, { json: { password: 'for all guests' } })),

@@ -11,17 +11,17 @@ const REFUSED: [number, string] = [401, 'identity_not_provisioned']
 
 /** An account that waits for Anna as Viewer, added by `author`, who manages people and holds little else. */
 const open = async (authorRole = 'manager') => {
-  const world = behindProxy()
-  world.addRole('manager', MANAGER)
-  const support = world.addRole('support', { 'dashboard:read': 'all' })
-  const author = world.as(authorRole, { username: 'author' })
+  const world = await behindProxy()
+  await world.addRole('manager', MANAGER)
+  const support = await world.addRole('support', { 'dashboard:read': 'all' })
+  const author = await world.as(authorRole, { username: 'author' })
   const add = async (by: Browser, json: Record<string, unknown> = {}) => {
     const expectedIdentity = { provider: 'trusted_header', subject: 'Anna' }
     const fields = { username: 'annie', role: 'viewer', ssoOnly: true, expectedIdentity, ...json }
     const response = await by.ask('POST /api/dashboard-users', { json: fields })
     return ((await response.json()) as { user: { id: string } }).user.id // as: asserted by what follows
   }
-  const boss = world.as('admin', { username: 'boss' })
+  const boss = await world.as('admin', { username: 'boss' })
   const row = async (id: string) => {
     const users = (await (await boss.ask('GET /api/dashboard-users')).json()) as Row[] // as: the members used here
     return users.find((user) => user.id === id)!
@@ -84,11 +84,11 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => 
     const { add, author, anna, row, names, page, boss, audit } = world
     const id = await add(author)
     expect(Math.floor((await lose(world)).status / 100)).toBe(2)
-    const known = names()
+    const known = await names()
     expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
-    expect([(await row(id)).status, names()]).toEqual(['invited', known])
+    expect([(await row(id)).status, await names()]).toEqual(['invited', known])
     expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
-    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'anna' } })
+    expect((await audit()).at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'anna' } })
     const text = await page(boss)
     for (const said of [
       'Not confirmed',
@@ -108,7 +108,7 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => 
       expect(await problem(await anna.ask(SETTINGS))).toEqual(REFUSED)
       const said = await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { roleId: 'role_viewer' } })
       expect([said.status, (await row(id)).pendingInvite?.voidReason]).toEqual([200, null])
-      expect(audit().at(-1)).toMatchObject({ event: 'invite_confirmed', target: id, actorName: 'boss' })
+      expect((await audit()).at(-1)).toMatchObject({ event: 'invite_confirmed', target: id, actorName: 'boss' })
       expect(await page(boss)).not.toContain('Not confirmed')
       expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'viewer' } })
     },
@@ -128,11 +128,10 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => 
     const id = await add(author)
     expect((await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { role: 'operator' } })).status).toBe(200)
     expect((await row(id)).pendingInvite?.voidReason).toBeNull()
-    expect(
-      audit()
-        .filter(({ target }) => target === id)
-        .map(({ event }) => event),
-    ).toEqual(['user_invited', 'user_role_changed'])
+    expect((await audit()).filter(({ target }) => target === id).map(({ event }) => event)).toEqual([
+      'user_invited',
+      'user_role_changed',
+    ])
     expect((await anna.session()).user).toMatchObject({ username: 'annie', role: { slug: 'operator' } })
   })
 
@@ -143,8 +142,10 @@ describe('§5 Delegation 1, §3 Dashboard account row 7: a waiting user', () => 
     await patch({ status: 'disabled' })(world)
     expect((await boss.ask(`PATCH /api/dashboard-users/${id}`, { json: { displayName: 'Anna' } })).status).toBe(200)
     expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
-    addRole('clerk', { 'users:manage': 'all' })
-    const refused = await as('clerk').ask(`PATCH /api/dashboard-users/${id}`, { json: { roleId: 'role_viewer' } })
+    await addRole('clerk', { 'users:manage': 'all' })
+    const refused = await (await as('clerk')).ask(`PATCH /api/dashboard-users/${id}`, {
+      json: { roleId: 'role_viewer' },
+    })
     expect(await problem(refused)).toEqual([403, 'insufficient_delegation'])
     expect((await row(id)).pendingInvite?.voidReason).toBe('author_may_not')
   })

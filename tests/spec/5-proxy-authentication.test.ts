@@ -19,7 +19,7 @@ const ROUTES: [route: string, json?: unknown][] = [
 
 describe('§5 proxy 1: the key is a bearer token, created in the dashboard', () => {
   test('a key from the dashboard is shown once and works immediately', async () => {
-    const { ask } = testApp(KEY_AUTH)
+    const { ask } = await testApp(KEY_AUTH)
     const made = await ask('POST /api/api-keys/', { json: { name: 'laptop' } })
     const { key } = (await made.json()) as { key: string }
     expect(key).toStartWith('sk-clb-')
@@ -32,7 +32,7 @@ describe('§5 proxy 1: the key is a bearer token, created in the dashboard', () 
   })
 
   test('a deleted, disabled or regenerated key stops working on the next request', async () => {
-    const { ask } = testApp(KEY_AUTH)
+    const { ask } = await testApp(KEY_AUTH)
     const make = async () => {
       const made = await ask('POST /api/api-keys/', { json: { name: 'k' } })
       return (await made.json()) as { id: string; key: string }
@@ -54,7 +54,7 @@ describe('§5 proxy 1: the key is a bearer token, created in the dashboard', () 
 
 describe('§5 proxy 2: key authentication is optional', () => {
   test('enabled: every proxy request needs a valid key, also from this machine', async () => {
-    const { ask, upstream } = testApp(KEY_AUTH)
+    const { ask, upstream } = await testApp(KEY_AUTH)
     for (const [route, json] of ROUTES)
       for (const authorization of [undefined, 'Bearer ', 'Bearer wrong', 'Basic a2V5', 'sk-clb-naked'])
         for (const peer of ['127.0.0.1', REMOTE]) {
@@ -66,7 +66,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
   })
 
   test('enabled: it holds for every row of the route table', async () => {
-    const { ask } = testApp(KEY_AUTH)
+    const { ask } = await testApp(KEY_AUTH)
     const rows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
     expect(rows.length).toBeGreaterThan(40)
     for (const { method, path } of rows) {
@@ -79,7 +79,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
   test.each([undefined, 'Bearer x', 'Bearer sk-clb-unknown', 'any string'])(
     'disabled: this machine can omit the key or send any string (%p)',
     async (authorization) => {
-      const { ask } = testApp()
+      const { ask } = await testApp()
       for (const [route, json] of ROUTES) {
         const headers: Record<string, string> = authorization === undefined ? {} : { authorization }
         const response = await ask(route, { json, headers })
@@ -97,8 +97,8 @@ describe('§5 proxy 2: key authentication is optional', () => {
   ] as [string, { peer?: string; headers?: Record<string, string> }][])(
     'disabled: %s is rejected until proxy authentication is configured, with a key or without',
     async (_name, from) => {
-      const { ask, key, upstream } = testApp()
-      for (const authorization of [undefined, `Bearer ${key().key}`])
+      const { ask, key, upstream } = await testApp()
+      for (const authorization of [undefined, `Bearer ${(await key()).key}`])
         for (const [route, json] of ROUTES) {
           const headers = { ...from.headers, ...(authorization && { authorization }) }
           const response = await ask(route, { json, ...from, headers })
@@ -110,7 +110,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
   )
 
   test('disabled: ranges that need no key count as configuring it, for these peers', async () => {
-    const { ask } = testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
+    const { ask } = await testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
     expect((await ask('GET /v1/models', { peer: REMOTE })).status).toBe(200)
     expect((await ask('GET /v1/models', { peer: '198.51.100.1' })).status).toBe(401)
     const forwarded = { 'x-forwarded-for': REMOTE }
@@ -118,10 +118,10 @@ describe('§5 proxy 2: key authentication is optional', () => {
   })
 
   test('the switch takes effect on the next request', async () => {
-    const { ask, change, key } = testApp()
-    const { key: secret } = key()
+    const { ask, change, key } = await testApp()
+    const { key: secret } = await key()
     expect((await ask('GET /v1/models')).status).toBe(200)
-    change({ apiKeyAuthEnabled: true })
+    await change({ apiKeyAuthEnabled: true })
     expect((await ask('GET /v1/models')).status).toBe(401)
     expect((await ask('GET /v1/models', { peer: REMOTE, headers: { authorization: `Bearer ${secret}` } })).status).toBe(
       200,
@@ -131,7 +131,7 @@ describe('§5 proxy 2: key authentication is optional', () => {
 
 describe('§5 proxy 3: the capability header always needs a valid key', () => {
   test('an exempt range does not satisfy it', async () => {
-    const { ask } = testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
+    const { ask } = await testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
     const headers = { 'x-codex-lb-required-capability': 'trusted_cyber' }
     const response = await ask('GET /v1/models', { peer: REMOTE, headers })
     expect(await statusAndCode('/v1', response)).toEqual([401, 'invalid_api_key'])
@@ -145,7 +145,7 @@ describe('§5 proxy 4: opaque bearers and chatgpt-account-id pass', () => {
   }
 
   test('with key auth off, a client signed in elsewhere is served by the pool', async () => {
-    const { ask, upstream, members } = testApp()
+    const { ask, upstream, members } = await testApp()
     const response = await ask(NATIVE, { json: codexBody(), headers: OPAQUE })
     expect(response.status).toBe(200)
     await response.text()
@@ -157,17 +157,17 @@ describe('§5 proxy 4: opaque bearers and chatgpt-account-id pass', () => {
   })
 
   test('with key auth on, the header does not affect the key', async () => {
-    const { ask, key } = testApp(KEY_AUTH)
+    const { ask, key } = await testApp(KEY_AUTH)
     expect((await ask(NATIVE, { json: codexBody(), headers: OPAQUE })).status).toBe(401)
-    const headers = { ...OPAQUE, authorization: `Bearer ${key().key}` }
+    const headers = { ...OPAQUE, authorization: `Bearer ${(await key()).key}` }
     expect((await ask(NATIVE, { json: codexBody(), headers })).status).toBe(200)
   })
 })
 
 describe('§5 proxy 5: key policy', () => {
   test('an expired key is rejected from the millisecond it expires', async () => {
-    const { ask, key, clock } = testApp(KEY_AUTH)
-    const headers = { authorization: `Bearer ${key({ expiresAt: clock.now() + 1000 }).key}` }
+    const { ask, key, clock } = await testApp(KEY_AUTH)
+    const headers = { authorization: `Bearer ${(await key({ expiresAt: clock.now() + 1000 })).key}` }
     await clock.advance(999)
     expect((await ask('GET /v1/models', { headers })).status).toBe(200)
     await clock.advance(1)
@@ -176,8 +176,8 @@ describe('§5 proxy 5: key policy', () => {
   })
 
   test('a model outside the allowlist is rejected before any account: 403 on /v1, 404 on the native family', async () => {
-    const { ask, key, upstream } = testApp(KEY_AUTH)
-    const headers = { authorization: `Bearer ${key({ allowedModels: ['other'] }).key}` }
+    const { ask, key, upstream } = await testApp(KEY_AUTH)
+    const headers = { authorization: `Bearer ${(await key({ allowedModels: ['other'] })).key}` }
     const asked = await ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'hi' }, headers })
     expect(await statusAndCode('/v1', asked)).toEqual([403, 'model_not_allowed'])
     const native = await ask(NATIVE, { json: codexBody(), headers })
@@ -186,9 +186,9 @@ describe('§5 proxy 5: key policy', () => {
   })
 
   test('the firewall is checked before the key, on every model route', async () => {
-    const { ask, key } = testApp(KEY_AUTH)
+    const { ask, key } = await testApp(KEY_AUTH)
     await ask('POST /api/firewall/ips', { json: { ipAddress: '198.51.100.0/24' } })
-    const headers = { authorization: `Bearer ${key().key}` }
+    const headers = { authorization: `Bearer ${(await key()).key}` }
     const rows = everyRoute.filter((row) => row.access[0]?.access === 'client-key')
     for (const { method, path } of rows) {
       const asked = path.replace(/:callId(\{.*\})?$/, 'rtc_0123456789').replaceAll(/:(id|mode)/g, 'x')
@@ -209,7 +209,7 @@ describe('§5 proxy 6: a page of another site cannot spend quota', () => {
   ]
 
   test.each(FOREIGN)('without a key: %p', async (headers) => {
-    const { ask, upstream } = testApp({ accounts: 1 })
+    const { ask, upstream } = await testApp({ accounts: 1 })
     for (const [route, json] of ROUTES) {
       const response = await ask(route, { json, headers })
       expect([route, response.status]).toEqual([route, 403])
@@ -219,13 +219,13 @@ describe('§5 proxy 6: a page of another site cannot spend quota', () => {
   })
 
   test('nor from an exempt range', async () => {
-    const { ask } = testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
+    const { ask } = await testApp({ environment: { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' } })
     for (const headers of FOREIGN) expect((await ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(403)
   })
 
   test('nor under its own name that resolves here', async () => {
     const environment = { CODEX_LB_PROXY_UNAUTHENTICATED_CLIENT_CIDRS: '203.0.113.0/24' }
-    const { ask, upstream } = testApp({ accounts: 1, environment })
+    const { ask, upstream } = await testApp({ accounts: 1, environment })
     const json = { model: 'gpt-5.5', input: 'hello' }
     const under = async (host: string, headers: Record<string, string>) =>
       (await ask('POST /v1/responses', { json, peer: REMOTE, headers: { host, ...headers } })).status
@@ -241,17 +241,17 @@ describe('§5 proxy 6: a page of another site cannot spend quota', () => {
         host,
         200,
       ])
-    const named = testApp({ environment: { ...environment, CODEX_LB_PUBLIC_URL: 'http://sluice.example:2455' } })
+    const named = await testApp({ environment: { ...environment, CODEX_LB_PUBLIC_URL: 'http://sluice.example:2455' } })
     const headers = { host: 'sluice.example:2455', origin: 'http://sluice.example:2455' }
     expect((await named.ask('GET /v1/models', { peer: REMOTE, headers })).status).toBe(200)
   })
 
   test('a page cannot attach a key, or any bearer, so Origin does not matter', async () => {
-    const keyed = testApp(KEY_AUTH)
-    const authorization = `Bearer ${keyed.key().key}`
+    const keyed = await testApp(KEY_AUTH)
+    const authorization = `Bearer ${(await keyed.key()).key}`
     for (const headers of FOREIGN)
       expect((await keyed.ask('GET /v1/models', { headers: { ...headers, authorization } })).status).toBe(200)
-    const { ask } = testApp()
+    const { ask } = await testApp()
     const opaque = { origin: 'vscode-webview://x', authorization: 'Bearer x' }
     expect((await ask('GET /v1/models', { headers: opaque })).status).toBe(200)
     expect((await ask('GET /v1/models', { headers: { ...opaque, authorization: 'Basic eA==' } })).status).toBe(403)
@@ -262,7 +262,7 @@ describe('§5 proxy 6: a page of another site cannot spend quota', () => {
     { 'sec-fetch-site': 'none' },
     { 'sec-fetch-site': 'same-origin', origin: 'http://localhost:2455' },
   ])('requests of SDKs, scripts and users pass: %p', async (headers) => {
-    const { ask } = testApp()
+    const { ask } = await testApp()
     for (const [route, json] of ROUTES) expect((await ask(route, { json, headers })).status).toBe(200)
   })
 })

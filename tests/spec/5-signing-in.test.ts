@@ -9,8 +9,8 @@ import { PASSWORD, people, problem, REMOTE, REQUEST_FORMATS, type RequestFormat 
 const LOGIN = 'POST /api/dashboard-auth/password/login'
 const SETUP = 'POST /api/dashboard-auth/password/setup'
 
-const open = (options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+const open = async (options: Parameters<typeof testApp>[0] = {}) => {
+  const app = await testApp({ accounts: 0, ...options })
   return { app, ...people(app) }
 }
 
@@ -22,8 +22,8 @@ const expectIn = (how: RequestFormat, response: Response, page = '/dashboard') =
 
 describe.each(REQUEST_FORMATS)('§5 Signing in 1: per user, by name and password (%s)', (how) => {
   test('correct ones sign in, and the cookie is HttpOnly and SameSite', async () => {
-    const { add, browser } = open()
-    const anna = add({ username: 'anna', role: 'admin' })
+    const { add, browser } = await open()
+    const anna = await add({ username: 'anna', role: 'admin' })
     const here = browser(REMOTE)
     const response = await here.send(how, LOGIN, { username: ' Anna ', password: PASSWORD })
     expectIn(how, response)
@@ -38,9 +38,9 @@ describe.each(REQUEST_FORMATS)('§5 Signing in 1: per user, by name and password
   })
 
   test('if only one user has a password, no name is required', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
-    add({ username: 'proxied', hasPassword: false })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
+    await add({ username: 'proxied', hasPassword: false })
     const here = browser(REMOTE)
     expect((await here.session()).login).toMatchObject({ usernameField: 'hidden', username_field: 'hidden' })
     expectIn(how, await here.send(how, LOGIN, { password: PASSWORD }))
@@ -48,8 +48,8 @@ describe.each(REQUEST_FORMATS)('§5 Signing in 1: per user, by name and password
   })
 
   test('a given name is checked there, too', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     const response = await here.send(how, LOGIN, { username: 'somebody', password: PASSWORD })
     expect(response.headers.getSetCookie()).toEqual([])
@@ -59,9 +59,9 @@ describe.each(REQUEST_FORMATS)('§5 Signing in 1: per user, by name and password
 
 describe('§5 Signing in 2: username_required', () => {
   test('once a second user has a password, and without costing an attempt', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
-    add({ username: 'anna' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
+    await add({ username: 'anna' })
     const here = browser(REMOTE)
     expect((await here.session()).login.usernameField).toBe('shown')
     for (let i = 0; i < 12; i++)
@@ -70,15 +70,15 @@ describe('§5 Signing in 2: username_required', () => {
   })
 
   test('a disabled user does not count as the second', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
-    add({ username: 'gone', status: 'disabled' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
+    await add({ username: 'gone', status: 'disabled' })
     expect((await browser(REMOTE).ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
   })
 
   test('an empty field of a form is no name', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     expectIn('form', await browser(REMOTE).submit(LOGIN, { username: '', password: PASSWORD }))
   })
 })
@@ -93,20 +93,20 @@ describe('§5 Signing in 3: invalid_credentials', () => {
     ['an invited account', { username: 'new', password: PASSWORD }],
     ['an account without a password', { username: 'proxied', password: PASSWORD }],
   ]
-  const house = () => {
-    const opened = open()
-    opened.add({ username: 'anna' })
-    opened.add({ username: 'berta' })
-    opened.add({ username: 'gone', status: 'disabled' })
-    opened.add({ username: 'new', status: 'invited', hasPassword: false })
-    opened.add({ username: 'proxied', hasPassword: false })
+  const house = async () => {
+    const opened = await open()
+    await opened.add({ username: 'anna' })
+    await opened.add({ username: 'berta' })
+    await opened.add({ username: 'gone', status: 'disabled' })
+    await opened.add({ username: 'new', status: 'invited', hasPassword: false })
+    await opened.add({ username: 'proxied', hasPassword: false })
     return opened
   }
 
   test('is the same response to the byte, whatever is wrong', async () => {
     const answers = []
     for (const [, fields] of WRONG) {
-      const response = await house().browser(REMOTE).ask(LOGIN, { json: fields })
+      const response = await (await house()).browser(REMOTE).ask(LOGIN, { json: fields })
       const headers = [...response.headers].filter(([name]) => name !== 'x-request-id')
       answers.push(JSON.stringify([response.status, headers, await response.text()]))
     }
@@ -116,7 +116,7 @@ describe('§5 Signing in 3: invalid_credentials', () => {
   })
 
   test.each(WRONG)('hashes once for %s', async (_what, fields) => {
-    const { app, browser } = house()
+    const { app, browser } = await house()
     const checked: (string | null)[] = []
     const { passwords } = app.bindings
     app.bindings.passwords = {
@@ -131,24 +131,24 @@ describe('§5 Signing in 3: invalid_credentials', () => {
   })
 
   test('is recorded without the input', async () => {
-    const { browser, audit } = house()
+    const { browser, audit } = await house()
     await browser(REMOTE).ask(LOGIN, { json: { username: 'hunter2-oops', password: 'hunter2-secret' } })
-    expect(audit()).toMatchObject([
+    expect(await audit()).toMatchObject([
       { event: 'login_failed', actor: 'anonymous', address: REMOTE, target: null, severity: 'warning' },
     ])
-    expect(JSON.stringify(audit())).not.toContain('hunter2')
+    expect(JSON.stringify(await audit())).not.toContain('hunter2')
   })
 
   test('with no known actor, for the user it was tried on', async () => {
-    const { browser, audit, add } = open()
-    const { id } = add({ username: 'anna' }).row
+    const { browser, audit, add } = await open()
+    const { id } = (await add({ username: 'anna' })).row
     await browser(REMOTE).ask(LOGIN, { json: { username: 'anna', password: 'wrong' } })
-    expect(audit()).toMatchObject([{ event: 'login_failed', actor: 'anonymous', target: id }])
+    expect(await audit()).toMatchObject([{ event: 'login_failed', actor: 'anonymous', target: id }])
   })
 
   test('a user who was disabled while their password was checked is not signed in', async () => {
-    const { app, browser, add } = open()
-    const anna = add({ username: 'anna' })
+    const { app, browser, add } = await open()
+    const anna = await add({ username: 'anna' })
     const { passwords } = app.bindings
     app.bindings.passwords = {
       ...passwords,
@@ -165,8 +165,8 @@ describe('§5 Signing in 3: invalid_credentials', () => {
 
 describe('§5 Signing in 4: eight failed attempts per minute and client, and no lockout', () => {
   test('only eight of a hundred parallel attempts are checked', async () => {
-    const { app, add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { app, add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const { passwords } = app.bindings
     let looked = 0
     app.bindings.passwords = {
@@ -185,8 +185,8 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('then even the right password waits, with the time, and works a minute later and from elsewhere immediately', async () => {
-    const { app, add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { app, add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     for (let i = 0; i < 8; i++) await here.ask(LOGIN, { json: { password: 'wrong' } })
     const limited = await here.ask(LOGIN, { json: { password: PASSWORD } })
@@ -198,8 +198,8 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('a success gives back its own attempt and no other', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     for (let i = 0; i < 7; i++) await here.ask(LOGIN, { json: { password: 'wrong' } })
     for (let i = 0; i < 3; i++) expect((await here.ask(LOGIN, { json: { password: PASSWORD } })).status).toBe(200)
@@ -211,8 +211,8 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('successful ones are thirty per minute, client and user, because each is a row of the audit log', async () => {
-    const { app, add, browser, audit } = open()
-    for (const username of ['anna', 'berta']) add({ username, role: 'viewer' })
+    const { app, add, browser, audit } = await open()
+    for (const username of ['anna', 'berta']) await add({ username, role: 'viewer' })
     const here = browser(REMOTE)
     const signIn = (from: typeof here, username = 'anna') => from.ask(LOGIN, { json: { username, password: PASSWORD } })
     for (let i = 0; i < 30; i++) {
@@ -224,7 +224,7 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
     expect(await problem(limited)).toEqual([429, 'password_rate_limited'])
     const page = await here.submit(LOGIN, { username: 'anna', password: PASSWORD })
     expect(await page.text()).toContain('Too many attempts. Try again in 60 seconds.')
-    expect(audit()).toHaveLength(60)
+    expect(await audit()).toHaveLength(60)
     expect((await signIn(here, 'berta')).status).toBe(200)
     expect((await signIn(browser('192.0.2.8'))).status).toBe(200)
     await app.clock.advance(60_000)
@@ -232,9 +232,9 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('guests can enter thirty times per minute and client', async () => {
-    const { as, browser } = open({ settings: { guestAccessEnabled: true } })
+    const { as, browser } = await open({ settings: { guestAccessEnabled: true } })
     const json = { password: 'for all guests' }
-    await as('admin').ask('POST /api/dashboard-auth/guest/password', { json })
+    await (await as('admin')).ask('POST /api/dashboard-auth/guest/password', { json })
     const come = (peer: string) => browser(peer).ask('POST /api/dashboard-auth/guest/login', { json })
     for (let i = 0; i < 30; i++) expect((await come(REMOTE)).status).toBe(200)
     expect(await problem(await come(REMOTE))).toEqual([429, 'guest_password_rate_limited'])
@@ -242,8 +242,8 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('a forwarded address does not make another client of an untrusted peer', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     const from = (i: number) => ({ 'x-forwarded-for': `198.51.100.${i}` })
     for (let i = 0; i < 8; i++) await here.ask(LOGIN, { json: { password: 'wrong' }, headers: from(i) })
@@ -252,10 +252,10 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
   })
 
   test('all checks of a secret share the limit', async () => {
-    const { app, add, as, browser } = open({ settings: { guestAccessEnabled: true } })
-    add({ username: 'admin', role: 'admin' })
-    const anna = as('admin', { peer: REMOTE, isConfirmed: false, hasTotp: true })
-    const local = as('admin')
+    const { app, add, as, browser } = await open({ settings: { guestAccessEnabled: true } })
+    await add({ username: 'admin', role: 'admin' })
+    const anna = await as('admin', { peer: REMOTE, isConfirmed: false, hasTotp: true })
+    const local = await as('admin')
     await local.ask('POST /api/dashboard-auth/guest/password', { json: { password: 'for all guests' } })
     const stranger = browser(REMOTE)
     const wrong: [route: string, json: object, code: string][] = [
@@ -291,22 +291,22 @@ describe('§5 Signing in 4: eight failed attempts per minute and client, and no 
 
 describe('§5 Signing in 5: sessions belong to a user', () => {
   test('an invalid cookie is no session', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     here.cookie = `sluice_session=${'A'.repeat(43)}`
     expect(await problem(await here.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
   test.each(['disabled', 'invited'] as const)('a session of a user who is %s is no session', async (status) => {
-    const { as } = open()
-    const anna = as('admin', { status, peer: REMOTE })
+    const { as } = await open()
+    const anna = await as('admin', { status, peer: REMOTE })
     expect(await problem(await anna.ask('GET /api/settings'))).toEqual([401, 'authentication_required'])
   })
 
   test('signing in again leaves no session behind, and the old cookie is invalid', async () => {
-    const { app, add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { app, add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     await here.ask(LOGIN, { json: { password: PASSWORD } })
     const old = here.cookie
@@ -318,8 +318,8 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
   })
 
   test('the database stores only the hash of the token', async () => {
-    const { app, add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
+    const { app, add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     await here.ask(LOGIN, { json: { password: PASSWORD } })
     const token = here.cookie?.split('=')[1] ?? ''
@@ -328,8 +328,8 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
   })
 
   test('they end at their expiry', async () => {
-    const { app, add, browser } = open({ settings: { dashboardSessionTtlSeconds: 3600 } })
-    add({ username: 'admin', role: 'admin' })
+    const { app, add, browser } = await open({ settings: { dashboardSessionTtlSeconds: 3600 } })
+    await add({ username: 'admin', role: 'admin' })
     const here = browser(REMOTE)
     await here.ask(LOGIN, { json: { password: PASSWORD } })
     await app.clock.advance(3_599_000)
@@ -339,9 +339,9 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
   })
 
   test('the users table has the time and method of the last sign-in', async () => {
-    const { app, add, browser } = open()
-    add({ username: 'admin', role: 'admin' })
-    add({ username: 'other', role: 'viewer' })
+    const { app, add, browser } = await open()
+    await add({ username: 'admin', role: 'admin' })
+    await add({ username: 'other', role: 'viewer' })
     const here = browser(REMOTE)
     await here.ask(LOGIN, { json: { username: 'admin', password: PASSWORD } })
     const shown = (await (await here.ask('GET /api/dashboard-users')).json()) as { username: string }[] // as: the type of the list
@@ -352,8 +352,8 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
   })
 
   test.each(REQUEST_FORMATS)('logout ends this one, and the cookie cannot be used again (%s)', async (how) => {
-    const { as, audit } = open()
-    const anna = as('admin', { peer: REMOTE })
+    const { as, audit } = await open()
+    const anna = await as('admin', { peer: REMOTE })
     const old = anna.cookie
     const response = await anna.send(how, 'POST /api/dashboard-auth/logout')
     expectIn(how, response, '/login')
@@ -361,29 +361,29 @@ describe('§5 Signing in 5: sessions belong to a user', () => {
     anna.cookie = old
     expect((await anna.session()).authenticated).toBe(false)
     const { id, username } = anna.person.row
-    expect(audit()).toMatchObject([{ event: 'logout', actor: id, actorName: username, actorRole: 'admin' }])
+    expect(await audit()).toMatchObject([{ event: 'logout', actor: id, actorName: username, actorRole: 'admin' }])
   })
 
   test.each(REQUEST_FORMATS)('logout-all ends every one of the user and no other (%s)', async (how) => {
-    const { as, signInAs } = open()
-    const anna = as('admin', { peer: REMOTE })
-    const phone = signInAs(anna.person, { peer: '192.0.2.8' })
-    const berta = as('viewer', { peer: REMOTE })
+    const { as, signInAs } = await open()
+    const anna = await as('admin', { peer: REMOTE })
+    const phone = await signInAs(anna.person, { peer: '192.0.2.8' })
+    const berta = await as('viewer', { peer: REMOTE })
     expectIn(how, await anna.send(how, 'POST /api/dashboard-auth/logout-all'), '/login')
     expect((await phone.session()).authenticated).toBe(false)
     expect((await berta.session()).authenticated).toBe(true)
   })
 
   test('logging out needs no session', async () => {
-    const { browser, audit } = open()
+    const { browser, audit } = await open()
     expect((await browser(REMOTE).ask('POST /api/dashboard-auth/logout')).status).toBe(200)
-    expect(audit()).toEqual([])
+    expect(await audit()).toEqual([])
   })
 })
 
 describe.each(REQUEST_FORMATS)('§5 Signing in 8: a passwordless local install (%s)', (how) => {
   test('makes local clients the administrator, without a user, until a password is set', async () => {
-    const { browser } = open()
+    const { browser } = await open()
     const local = browser()
     expect(await local.session()).toMatchObject({
       authenticated: true,
@@ -406,9 +406,9 @@ describe.each(REQUEST_FORMATS)('§5 Signing in 8: a passwordless local install (
 
 describe('§5 Signing in 7, 8: who is the administrator without a user', () => {
   test('no one, once there is any active user, however they sign in', async () => {
-    const { app, add, as, browser } = open()
-    const admin = add({ username: 'admin', role: 'admin' })
-    const eve = as('admin', { username: 'eve', hasPassword: false, method: 'passkey', hasTotp: true })
+    const { app, add, as, browser } = await open()
+    const admin = await add({ username: 'admin', role: 'admin' })
+    const eve = await as('admin', { username: 'eve', hasPassword: false, method: 'passkey', hasTotp: true })
     expect((await eve.ask(`DELETE /api/dashboard-users/${admin.row.id}`)).status).toBe(204)
     const here = browser()
     expect(await here.session()).toMatchObject({ authenticated: false, permissions: [], bootstrapRequired: true })
@@ -417,7 +417,7 @@ describe('§5 Signing in 7, 8: who is the administrator without a user', () => {
       401,
       'bootstrap_unavailable',
     ])
-    const token = commit(app.db, (tx) =>
+    const token = await commit(app.db, (tx) =>
       rotateBootstrapToken(tx, {
         random: app.bindings.random,
         actor: { id: 'system', method: null, address: null, at: app.clock.now() },
@@ -429,16 +429,17 @@ describe('§5 Signing in 7, 8: who is the administrator without a user', () => {
   })
 
   test('a user with a passkey is not sent to the setup', async () => {
-    const { app, add, browser } = open()
-    const { row } = add({ username: 'eve', role: 'admin', hasPassword: false })
+    const { app, add, browser } = await open()
+    const { row } = await add({ username: 'eve', role: 'admin', hasPassword: false })
     const page = async () => {
       const response = await browser().ask('GET /login', { headers: { accept: 'text/html' } })
       return response.headers.get('location') ?? response.status
     }
     expect(await page()).toBe('/setup')
     const key = { id: 'pk_1', credentialId: 'x', name: 'x', publicKey: 'x', counter: 0, transports: [] }
-    commit(app.db, (tx) => {
-      tx.insert(passkeys)
+    await commit(app.db, async (tx) => {
+      await tx
+        .insert(passkeys)
         .values({ ...key, userId: row.id, createdAt: 1 })
         .run()
     })
@@ -446,14 +447,14 @@ describe('§5 Signing in 7, 8: who is the administrator without a user', () => {
   })
 
   test('a disabled user with a password keeps the install closed', async () => {
-    const { add, browser } = open()
-    add({ username: 'admin', role: 'admin', status: 'disabled' })
+    const { add, browser } = await open()
+    await add({ username: 'admin', role: 'admin', status: 'disabled' })
     expect(await browser().session()).toMatchObject({ authenticated: false })
   })
 
   test('everyone on this machine, while there is no active user and no password', async () => {
-    const { add, browser } = open()
-    add({ username: 'anna', status: 'invited', hasPassword: false })
+    const { add, browser } = await open()
+    await add({ username: 'anna', status: 'invited', hasPassword: false })
     expect(await browser().session()).toMatchObject({ authMethod: 'local_bootstrap' })
     expect(await problem(await browser().ask('GET /api/dashboard-users'))).toEqual([200, null])
     const json = { username: 'berta', role: 'viewer' }

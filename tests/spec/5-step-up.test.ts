@@ -27,14 +27,15 @@ const OTHERS: Partial<Settings> = {
   egressDefaultPoolId: 'pool_other',
   clientRateLimits: 'hidden',
   prohibitFastMode: 'strip',
+  claudeModels: { opus: { model: 'gpt-5.5', effort: null }, sonnet: null, haiku: null },
   corsOrigins: 'https://app.example',
   memberKeyDefaults: { maxKeys: 6, models: null, limits: [], expiresDays: null },
 }
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   const { as } = people(app)
-  return { app, anna: as('admin', { isConfirmed: false }), berta: as('admin') }
+  return { app, anna: await as('admin', { isConfirmed: false }), berta: await as('admin') }
 }
 
 describe('§5 Step-up confirmation 1: changes that decide who can sign in', () => {
@@ -50,13 +51,13 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
     ['firewall rules', 'POST /api/firewall/ips', { ipAddress: '192.0.2.1' }],
     ['removing one', 'DELETE /api/firewall/ips/192.0.2.1', undefined],
   ] as const)('%s', async (_what, route, json) => {
-    const { anna } = open()
+    const { anna } = await open()
     expect(await problem(await anna.ask(route, { json }))).toEqual([403, 'step_up_required'])
   })
 
   test('every security setting, and no other', async () => {
     for (const name of SETTING_NAMES) {
-      const { app, anna } = open()
+      const { app, anna } = await open()
       const isSecurity = Settings.shape[name].meta()?.security === true
       const before = app.bindings.settings.current()[name]
       const other = typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 1 : OTHERS[name]
@@ -92,20 +93,20 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
 
 describe('§5 Step-up confirmation 2: within the last five minutes', () => {
   test('an unchanged security setting is no change', async () => {
-    const { app, anna } = open()
+    const { app, anna } = await open()
     const { status } = await anna.ask('PUT /api/settings', { json: app.bindings.settings.current() })
     expect(status).toBe(200)
   })
 
   test('a confirmed user passes', async () => {
-    const { berta } = open()
+    const { berta } = await open()
     const json = { dashboardSessionTtlSeconds: 3600 }
     expect((await berta.ask('PATCH /api/settings', { json })).status).toBe(200)
   })
 
   test('the permission is checked before the confirmation', async () => {
-    const { app } = open()
-    const operator = people(app).as('operator', { isConfirmed: false })
+    const { app } = await open()
+    const operator = await people(app).as('operator', { isConfirmed: false })
     for (const [route, json] of [
       ['PATCH /api/settings', { guestAccessEnabled: true }],
       ['POST /api/firewall/ips', { ipAddress: '192.0.2.1' }],
@@ -118,21 +119,24 @@ describe('§5 Step-up confirmation 2: within the last five minutes', () => {
 })
 
 describe('§2 Permissions: security:write changes the security settings', () => {
-  const guard = (isConfirmed: boolean) => {
-    const { addRole, as } = people(testApp({ accounts: 0 }))
-    addRole('guard', { 'dashboard:read': 'all', 'ops:write': 'all', 'security:write': 'all' })
-    const self = as('guard', { isConfirmed })
+  const guard = async (isConfirmed: boolean) => {
+    const { addRole, as } = people(await testApp({ accounts: 0 }))
+    await addRole('guard', { 'dashboard:read': 'all', 'ops:write': 'all', 'security:write': 'all' })
+    const self = await as('guard', { isConfirmed })
     return async (json: object) => problem(await self.ask('PATCH /api/settings', { json }))
   }
 
   test('also for users who do not pass the write check, after a confirmation', async () => {
-    expect(await guard(true)({ guestAccessEnabled: true })).toEqual([200, null])
-    expect(await guard(false)({ guestAccessEnabled: true })).toEqual([403, 'step_up_required'])
+    expect(await (await guard(true))({ guestAccessEnabled: true })).toEqual([200, null])
+    expect(await (await guard(false))({ guestAccessEnabled: true })).toEqual([403, 'step_up_required'])
   })
 
   test('and no others, alone or together; unchanged ones do not count', async () => {
-    expect(await guard(true)({ capacityWaitSeconds: 9 })).toEqual([403, 'read_only_access'])
-    expect(await guard(true)({ capacityWaitSeconds: 9, guestAccessEnabled: true })).toEqual([403, 'read_only_access'])
-    expect(await guard(true)({ capacityWaitSeconds: 5, guestAccessEnabled: true })).toEqual([200, null])
+    expect(await (await guard(true))({ capacityWaitSeconds: 9 })).toEqual([403, 'read_only_access'])
+    expect(await (await guard(true))({ capacityWaitSeconds: 9, guestAccessEnabled: true })).toEqual([
+      403,
+      'read_only_access',
+    ])
+    expect(await (await guard(true))({ capacityWaitSeconds: 5, guestAccessEnabled: true })).toEqual([200, null])
   })
 })

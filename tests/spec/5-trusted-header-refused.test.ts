@@ -5,13 +5,13 @@ import { behindProxy, SETTINGS } from '../support/proxied.ts'
 
 describe('§5 Trusted-header 5: who is rejected', () => {
   test('a new user, when new users are rejected, until they are added', async () => {
-    const { announced, setProvider, names } = behindProxy()
+    const { announced, setProvider, names } = await behindProxy()
     const admin = await setProvider({ unknownIdentityRoleId: null })
     const anna = announced('anna')
     const refused = await anna.ask(SETTINGS)
     expect(await problem(refused)).toEqual([401, 'identity_not_provisioned'])
     expect((await anna.session()).login.pendingIdentity).toBe(true)
-    expect(names()).toEqual(['boss'])
+    expect(await names()).toEqual(['boss'])
     const expectedIdentity = { provider: 'trusted_header', subject: 'Anna' }
     await admin.ask('POST /api/dashboard-users', {
       json: { username: 'annie', role: 'viewer', ssoOnly: true, expectedIdentity },
@@ -20,20 +20,20 @@ describe('§5 Trusted-header 5: who is rejected', () => {
   })
 
   test('a disabled user, whatever their password', async () => {
-    const { as, announced } = behindProxy()
+    const { as, announced } = await behindProxy()
     const anna = announced('anna')
     const { user } = await anna.session()
-    await as('admin').ask(`PATCH /api/dashboard-users/${user?.id}`, { json: { status: 'disabled' } })
+    await (await as('admin')).ask(`PATCH /api/dashboard-users/${user?.id}`, { json: { status: 'disabled' } })
     expect(await problem(await anna.ask(SETTINGS))).toEqual([401, 'account_disabled'])
   })
 
   test.each(['active', 'disabled'] as const)(
     'a password here is offered while the proxy user is rejected: %s',
     async (status) => {
-      const { app, add, announced, browser } = behindProxy()
+      const { app, add, announced, browser } = await behindProxy()
       await announced('anna').session()
       app.sqlite.run("UPDATE users SET status = 'disabled'")
-      add({ username: 'admin', role: 'admin', status })
+      await add({ username: 'admin', role: 'admin', status })
       const headers = { accept: 'text/html' }
       const unannounced = await browser().ask('GET /dashboard', { headers })
       expect([unannounced.status, unannounced.headers.get('location')]).toEqual(
@@ -45,21 +45,21 @@ describe('§5 Trusted-header 5: who is rejected', () => {
   )
 
   test('a browser that is signed in here keeps working, and nothing was rejected', async () => {
-    const { announced, setProvider, audit } = behindProxy()
+    const { announced, setProvider, audit } = await behindProxy()
     const admin = await setProvider({ unknownIdentityRoleId: null })
     const both = announced('anna')
     both.cookie = admin.cookie
     expect((await both.ask(SETTINGS)).status).toBe(200)
     expect((await both.session()).user?.username).toBe('boss')
-    expect(audit().map(({ event }) => event)).toEqual(['provider_updated'])
+    expect((await audit()).map(({ event }) => event)).toEqual(['provider_updated'])
   })
 
   test('guest access does not bypass a rejection', async () => {
-    const { app, as, announced, setProvider } = behindProxy()
+    const { app, as, announced, setProvider } = await behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
-    app.change({ guestAccessEnabled: true })
+    await app.change({ guestAccessEnabled: true })
     const password = { json: { password: 'all guests share' } }
-    expect((await as('admin').ask('POST /api/dashboard-auth/guest/password', password)).status).toBe(200)
+    expect((await (await as('admin')).ask('POST /api/dashboard-auth/guest/password', password)).status).toBe(200)
     const stranger = announced('stranger')
     await stranger.ask('POST /api/dashboard-auth/guest/login', password)
     expect(stranger.cookie).not.toBeNull()
@@ -67,7 +67,7 @@ describe('§5 Trusted-header 5: who is rejected', () => {
   })
 
   test('two headers, which arrive as one, even under a known name', async () => {
-    const { app, announced, names, audit } = behindProxy()
+    const { app, announced, names, audit } = await behindProxy()
     const { user } = await announced('anna').session()
     app.sqlite.run(
       "INSERT INTO identities (id, user_id, provider, subject, created_at) VALUES ('i', ?, 'trusted_header', 'mallory, anna', 1)",
@@ -75,17 +75,17 @@ describe('§5 Trusted-header 5: who is rejected', () => {
     )
     const both = announced('Mallory, Anna')
     expect(await problem(await both.ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
-    expect(names()).toEqual(['anna'])
-    expect(audit().at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'mallory, anna' } })
+    expect(await names()).toEqual(['anna'])
+    expect((await audit()).at(-1)).toMatchObject({ event: 'login_failed', details: { subject: 'mallory, anna' } })
   })
 
   test('each rejection is recorded with the name and the reason', async () => {
-    const { as, announced, setProvider, audit } = behindProxy()
+    const { as, announced, setProvider, audit } = await behindProxy()
     const berta = (await announced('berta').session()).user
     await setProvider({ unknownIdentityRoleId: null })
-    await as('admin').ask(`PATCH /api/dashboard-users/${berta?.id}`, { json: { status: 'disabled' } })
+    await (await as('admin')).ask(`PATCH /api/dashboard-users/${berta?.id}`, { json: { status: 'disabled' } })
     for (const subject of ['stranger', 'berta']) await announced(subject).ask(SETTINGS)
-    const refused = audit().filter(({ event }) => event === 'login_failed')
+    const refused = (await audit()).filter(({ event }) => event === 'login_failed')
     expect(refused.map(({ actor, target, details }) => ({ actor, target, details }))).toEqual([
       {
         actor: 'anonymous',
@@ -101,15 +101,15 @@ describe('§5 Trusted-header 5: who is rejected', () => {
   })
 
   test('but of one client eight a minute, without using up password attempts', async () => {
-    const { app, announced, setProvider, browser, audit } = behindProxy()
+    const { app, announced, setProvider, browser, audit } = await behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     const authRequest = (address: string) =>
       announced(`of-${address}`).ask(SETTINGS, { headers: { 'x-forwarded-for': address } })
-    const count = () => audit().filter(({ event }) => event === 'login_failed').length
+    const count = async () => (await audit()).filter(({ event }) => event === 'login_failed').length
     for (let i = 0; i < 20; i++) expect((await authRequest(REMOTE)).status).toBe(401)
-    expect(count()).toBe(8)
+    expect(await count()).toBe(8)
     await authRequest('192.0.2.8')
-    expect(count()).toBe(9)
+    expect(await count()).toBe(9)
     const login = await browser().ask('POST /api/dashboard-auth/password/login', {
       json: { username: 'boss', password: PASSWORD },
       headers: { 'x-forwarded-for': REMOTE },
@@ -117,20 +117,20 @@ describe('§5 Trusted-header 5: who is rejected', () => {
     expect(login.status).toBe(200)
     await app.clock.advance('1m')
     await authRequest(REMOTE)
-    expect(count()).toBe(10)
+    expect(await count()).toBe(10)
   })
 
   test('a rejected user sees why even if it cannot be recorded', async () => {
-    const { app, announced, setProvider } = behindProxy()
+    const { app, announced, setProvider } = await behindProxy()
     await setProvider({ unknownIdentityRoleId: null })
     app.sqlite.run('PRAGMA query_only = ON')
     expect(await problem(await announced('anna').ask(SETTINGS))).toEqual([401, 'identity_not_provisioned'])
   })
 
   test('the proxy takes precedence over the cookie when it announces an accepted user', async () => {
-    const { as, announced } = behindProxy()
+    const { as, announced } = await behindProxy()
     const both = announced('anna')
-    both.cookie = as('admin').cookie
+    both.cookie = (await as('admin')).cookie
     expect((await both.session()).user?.username).toBe('anna')
   })
 })

@@ -26,7 +26,7 @@ describe('§5 Trusted-header 1: without the header and without a local password'
   test.each(['/login', '/setup', '/dashboard', '/login?return=%2Fkeys', '/setup?return=%2Fkeys'])(
     '%s shows that the reverse proxy is needed',
     async (path) => {
-      const { browser } = behindProxy()
+      const { browser } = await behindProxy()
       const page = await shown(browser(), path)
       expect(page).toMatchObject(MESSAGE)
       expect(page.text).not.toContain('type="password"')
@@ -34,7 +34,7 @@ describe('§5 Trusted-header 1: without the header and without a local password'
   )
 
   test.each(['/login', '/setup'])('%s says so to a client that claims an identity, too', async (path) => {
-    const { app, announced } = behindProxy({ CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8' })
+    const { app, announced } = await behindProxy({ CODEX_LB_FIREWALL_TRUSTED_PROXY_CIDRS: '10.0.0.0/8' })
     announced('anna')
     const response = await app.ask(`GET ${path}`, { peer: REMOTE, headers: { ...HTML.headers, [HEADER]: 'anna' } })
     expect(response.status).toBe(401)
@@ -42,23 +42,23 @@ describe('§5 Trusted-header 1: without the header and without a local password'
   })
 
   test('a guest password or a disabled local user gives no access', async () => {
-    const { app, add, browser } = behindProxy()
-    app.change({ guestAccessEnabled: true })
-    commit(app.db, (tx) => setGuestPassword(tx, 'some hash', { id: 'test', method: null, address: null, at: 0 }))
+    const { app, add, browser } = await behindProxy()
+    await app.change({ guestAccessEnabled: true })
+    await commit(app.db, (tx) => setGuestPassword(tx, 'some hash', { id: 'test', method: null, address: null, at: 0 }))
     expect(await shown(browser(), '/login')).toMatchObject(MESSAGE)
-    add({ username: 'admin', role: 'admin', status: 'disabled' })
+    await add({ username: 'admin', role: 'admin', status: 'disabled' })
     expect(await shown(browser(), '/login')).toMatchObject(MESSAGE)
   })
 
   test('a local password is offered as before', async () => {
-    const { add, browser } = behindProxy()
-    add({ username: 'admin', role: 'admin' })
+    const { add, browser } = await behindProxy()
+    await add({ username: 'admin', role: 'admin' })
     expect(await shown(browser(), '/login')).toMatchObject({ status: 200, heading: 'Sign in' })
     expect(await shown(browser(), '/setup')).toMatchObject({ status: 302, to: '/login' })
   })
 
   test('in standard mode the first password is still chosen there', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     const { browser } = people(app)
     expect(await shown(browser(), '/login')).toMatchObject({ status: 302, to: '/setup' })
     expect(await shown(browser(), '/setup')).toMatchObject({ status: 200, heading: 'Choose a password' })
@@ -69,7 +69,7 @@ describe('§5 Trusted-header 6: the local administrator', () => {
   test.each(REQUEST_FORMATS)(
     'an Admin is sent to two-factor authentication, to a confirmation, and creates it (%s)',
     async (how) => {
-      const { announced, browser, code } = behindProxy()
+      const { announced, browser, code } = await behindProxy()
       const anna = announced('anna')
       for (const path of ['/me', '/settings/access'])
         expect((await shown(anna, path)).text.includes('href="/setup?return=')).toBe(true)
@@ -101,12 +101,12 @@ describe('§5 Trusted-header 6: the local administrator', () => {
     ['member', 'permission_required'],
     ['people', 'insufficient_delegation'],
   ])('is not available to the role %s, who finds no link to it', async (role, code) => {
-    const { app, addRole, announced } = behindProxy()
-    const custom = addRole('people', { 'users:manage': 'all', 'dashboard:read': 'all' })
+    const { app, addRole, announced } = await behindProxy()
+    const custom = await addRole('people', { 'users:manage': 'all', 'dashboard:read': 'all' })
     const anna = announced('anna')
     await anna.session()
     const roleId = role === 'people' ? custom : `role_${role}`
-    commit(app.db, (tx) => tx.update(users).set({ roleId }).where(eq(users.username, 'anna')).run())
+    await commit(app.db, (tx) => tx.update(users).set({ roleId }).where(eq(users.username, 'anna')).run())
     const page = await shown(anna, '/setup')
     expect([page.status, page.text.includes(`<code>${code}</code>`)]).toEqual([403, true])
     for (const path of ['/me', '/settings/access'])
@@ -114,10 +114,10 @@ describe('§5 Trusted-header 6: the local administrator', () => {
   })
 
   test('a rejected identity is sent to the page that explains it', async () => {
-    const { app, announced } = behindProxy()
+    const { app, announced } = await behindProxy()
     const anna = announced('anna')
     await anna.session()
-    commit(app.db, (tx) => tx.update(users).set({ status: 'disabled' }).where(eq(users.username, 'anna')).run())
+    await commit(app.db, (tx) => tx.update(users).set({ status: 'disabled' }).where(eq(users.username, 'anna')).run())
     for (const path of ['/login', '/setup']) expect((await shown(anna, path)).to).toStartWith('/auth/pending')
   })
 })

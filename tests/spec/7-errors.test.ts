@@ -1,13 +1,17 @@
 /** Spec §7, errors: the error formats, and one request for every code. */
 import { describe, expect, test } from 'bun:test'
 import type { Hono } from 'hono'
+import { commit } from '../../db/commit.ts'
 import type { AppEnv } from '../../src/boot/bindings.ts'
 import { AppError, CODES, type Code } from '../../src/errors.ts'
 import { noRoute } from '../../src/model/egress/route.ts'
+import { storeShare } from '../../src/model/shares/share-rows.ts'
 import { threadHash } from '../../src/proxy/pool/affinity.ts'
 import { probe } from '../http/probe.ts'
+import { used } from '../proxy/candidates.ts'
 import { CAPABILITY, create, open, type SocketWorld, startSocketWorld } from '../sockets/ground.ts'
 import { codexBody, getEvents, type TestApp, type TestOptions, testApp } from '../support/app.ts'
+import { people } from '../support/people.ts'
 import type { TestSocket } from '../support/socket-client.ts'
 import type { SourceFault } from '../support/source/app.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
@@ -78,9 +82,9 @@ const automation = (field: Record<string, unknown>, schedule: Record<string, unk
   status: 400,
 })
 
-const bearer = (app: TestApp) => ({ authorization: `Bearer ${app.key().key}` })
-const join = (path: string) => (app: TestApp) =>
-  app.ask(`GET ${path}`, { headers: { ...bearer(app), upgrade: 'websocket' } })
+const bearer = async (app: TestApp) => ({ authorization: `Bearer ${(await app.key()).key}` })
+const join = (path: string) => async (app: TestApp) =>
+  app.ask(`GET ${path}`, { headers: { ...(await bearer(app)), upgrade: 'websocket' } })
 
 const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   invalid_request_error: { ask: (app) => app.ask(NATIVE, { json: [] }), path: '/backend-api', status: 400 },
@@ -106,6 +110,23 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     ...dashboard('PATCH /api/settings', undefined, { body: '<a/>', headers: { 'content-type': 'text/xml' } }),
     status: 415,
   },
+  share_used_up: {
+    ask: async (app) => {
+      const { add } = people(app)
+      const [borrower, lender] = [(await add({ role: 'member' })).row.id, (await add({ role: 'member' })).row.id]
+      await commit(app.db, async (tx) => {
+        await storeShare(tx, borrower, { fiveHourPercent: 0, weeklyPercent: null })
+        await storeShare(tx, lender, { fiveHourPercent: 100, weeklyPercent: null })
+      })
+      await app.bindings.shares.reload()
+      app.bindings.pool.observe(app.members[0]?.id ?? '', { ...used(10, 10), at: app.clock.now() })
+      app.bindings.shares.begin(lender, { id: 'trn_lender', units: 5, isNew: true })
+      const { key } = await app.key({ ownerUserId: borrower })
+      return app.ask(NATIVE, { json: codexBody(), headers: { authorization: `Bearer ${key}` } })
+    },
+    path: '/backend-api',
+    status: 429,
+  },
   fast_mode_prohibited: {
     options: { settings: { prohibitFastMode: 'refuse' } },
     ask: (app) => app.ask(NATIVE, { json: codexBody('hello', { service_tier: 'priority' }) }),
@@ -128,6 +149,38 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     },
     path: '/api',
     status: 400,
+  },
+  invalid_import: {
+    ask: ({ ask }) => {
+      const body = new FormData()
+      body.set('files', new File(['{}'], 'shopping.json'))
+      return ask('POST /api/import/preflight', { body, headers: formHeaders(body) })
+    },
+    path: '/api',
+    status: 400,
+  },
+  would_lock_out: {
+    ask: async (app) => {
+      const address = {
+        kind: 'firewall',
+        label: '10.9.9.9',
+        verdict: 'new',
+        reason: null,
+        source: 0,
+        result: null,
+      } as const
+      const item = { ...address, id: '0', content: { kind: 'firewall', address: '10.9.9.9' } } as const
+      const { id } = app.bindings.importPlans.keep('bootstrap', {
+        sources: [],
+        items: [item],
+        accountIds: new Map(),
+        poolIds: new Map(),
+        knownProxies: new Map(),
+      })
+      return app.ask(`POST /api/import/${id}`, { json: { items: ['0'] } })
+    },
+    path: '/api',
+    status: 409,
   },
   invalid_callback: {
     ...dashboard('POST /api/oauth/manual-callback', { callbackUrl: '?code=a&state=b' }),
@@ -171,9 +224,9 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   invalid_realtime_call_id: { ask: join('/v1/realtime?call_id=x'), path: '/v1', status: 400 },
   realtime_call_not_found: { ask: join('/v1/live/rtc_unknown'), path: '/v1', status: 404 },
   realtime_call_binding_failed: {
-    ask: (app) => {
+    ask: async (app) => {
       app.upstream.answerRelay(() => new Response('v=0', { status: 201 }))
-      return app.ask('POST /v1/realtime/calls', { body: 'v=0', headers: bearer(app) })
+      return app.ask('POST /v1/realtime/calls', { body: 'v=0', headers: await bearer(app) })
     },
     path: '/v1',
     status: 503,
@@ -181,7 +234,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   realtime_live_unavailable: {
     options: { environment: { SLUICE_REALTIME_BASE_URL: 'http://127.0.0.1:1' } },
     ask: async (app) => {
-      const headers = bearer(app)
+      const headers = await bearer(app)
       app.upstream.answerRelay(
         () => new Response('v=0', { status: 201, headers: { location: '/v1/realtime/calls/rtc_a' } }),
       )
@@ -190,6 +243,11 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     },
     path: '/v1',
     status: 503,
+  },
+  method_not_allowed: {
+    ask: async (app) => app.ask('GET /mcp', { headers: await bearer(app) }),
+    path: '/v1',
+    status: 405,
   },
   upgrade_required: {
     options: { settings: { upstreamStreamTransport: 'http' } },
@@ -218,7 +276,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   },
   model_not_allowed: {
     options: { settings: { apiKeyAuthEnabled: true } },
-    ask: (app) => app.ask(PUBLIC, { json: HELLO, headers: withKey(app, { allowedModels: ['other'] }) }),
+    ask: async (app) => app.ask(PUBLIC, { json: HELLO, headers: await withKey(app, { allowedModels: ['other'] }) }),
     path: '/v1',
     status: 403,
   },
@@ -228,12 +286,12 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 403,
   },
   required_capability_transport_unsupported: {
-    ask: (app) => turn(app, { ...withKey(app), [CAPABILITY]: 'trusted_cyber' }),
+    ask: async (app) => turn(app, { ...(await withKey(app)), [CAPABILITY]: 'trusted_cyber' }),
     path: '/v1',
     status: 400,
   },
   unsupported_required_capability: {
-    ask: (app) => turn(app, { ...withKey(app), [CAPABILITY]: 'other' }),
+    ask: async (app) => turn(app, { ...(await withKey(app)), [CAPABILITY]: 'other' }),
     path: '/v1',
     status: 400,
   },
@@ -259,7 +317,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   ip_not_found: { ...dashboard('DELETE /api/firewall/ips/192.0.2.1'), status: 404 },
   model_not_found: {
     options: { settings: { apiKeyAuthEnabled: true } },
-    ask: (app) => turn(app, withKey(app, { allowedModels: ['other'] })),
+    ask: async (app) => turn(app, await withKey(app, { allowedModels: ['other'] })),
     path: '/v1',
     status: 404,
   },
@@ -288,7 +346,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
   warmup_ineligible: { ask: (app) => app.ask('POST /v1/warmup/strict'), path: '/v1', status: 400 },
   capture_conflict: {
     ask: async (app) => {
-      const json = { keyId: app.key().row.id, minutes: 15 }
+      const json = { keyId: (await app.key()).row.id, minutes: 15 }
       await app.ask('POST /api/captures', { json })
       return app.ask('POST /api/captures', { json })
     },
@@ -328,19 +386,22 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     status: 409,
   },
   target_reset_credit_changed: {
-    ask: (app) => {
+    ask: async (app) => {
       const json = { account_id: app.members[0]?.id, redeem_id: 'gone' }
-      return app.ask('POST /v1/reset-credit', { json, headers: withKey(app) })
+      return app.ask('POST /v1/reset-credit', { json, headers: await withKey(app) })
     },
     path: '/v1',
     status: 409,
   },
   account_outside_pool: {
     options: { accounts: 2 },
-    ask: (app) => {
+    ask: async (app) => {
       const [first, second] = app.members.map(({ id }) => id)
       const json = { account_id: first, redeem_id: 'c1' }
-      return app.ask('POST /v1/reset-credit', { json, headers: withKey(app, { assignedAccountIds: [second ?? ''] }) })
+      return app.ask('POST /v1/reset-credit', {
+        json,
+        headers: await withKey(app, { assignedAccountIds: [second ?? ''] }),
+      })
     },
     path: '/v1',
     status: 403,
@@ -361,7 +422,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
     options: { settings: { apiKeyAuthEnabled: true } },
     ask: async (app) => {
       const limits = [{ limitType: 'requests', limitWindow: 'daily', maxValue: 1, modelFilter: '' }] as const
-      const headers = withKey(app, { limits: [...limits] })
+      const headers = await withKey(app, { limits: [...limits] })
       await (await turn(app, headers)).text()
       return turn(app, headers)
     },
@@ -399,7 +460,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
       const pool = { name: 'Down', endpointIds: [id] }
       const { id: poolId } = (await (await app.ask(`POST ${EGRESS}/pools`, { json: pool })).json()) as { id: string }
       await app.ask(`PUT ${EGRESS}/accounts/${app.members[0]?.id}/binding`, { json: { poolId } })
-      app.wire.before = () => {
+      app.wire.before = async () => {
         throw noRoute('endpoints_unreachable')
       }
       return turn(app) // connecting takes real time, so the clock does not move
@@ -446,7 +507,7 @@ const PROVOCATIONS: Record<Exclude<Code, OnSocket | Elsewhere>, Provocation> = {
       const conversation = { 'session-id': 'thread-1' }
       const events = await getEvents(await turn(app, conversation))
       const reasoning = events.find(({ type }) => type === 'response.output_item.done')?.item // comes first
-      await app.ask(`POST /api/accounts/${app.rows()[0]?.accountId}/pause`)
+      await app.ask(`POST /api/accounts/${(await app.rows())[0]?.accountId}/pause`)
       const input = [{ ...(reasoning as object), type: 'compaction' }, ...codexBody().input]
       return app.ask(NATIVE, { json: codexBody('', { input }), headers: conversation })
     },
@@ -538,7 +599,7 @@ const ON_SOCKET: Record<OnSocket, { status: number; say: (service: SocketWorld) 
   no_security_work_authorized_accounts: {
     status: 400,
     say: async (service) => {
-      const headers = { authorization: `Bearer ${service.key().key}`, [CAPABILITY]: 'trusted_cyber' }
+      const headers = { authorization: `Bearer ${(await service.key()).key}`, [CAPABILITY]: 'trusted_cyber' }
       const socket = await open(service, { headers })
       socket.send(create())
       return socket
@@ -546,8 +607,8 @@ const ON_SOCKET: Record<OnSocket, { status: number; say: (service: SocketWorld) 
   },
 }
 
-const withKey = (app: TestApp, input: Parameters<TestApp['key']>[0] = {}): Record<string, string> => ({
-  authorization: `Bearer ${app.key(input).key}`,
+const withKey = async (app: TestApp, input: Parameters<TestApp['key']>[0] = {}): Promise<Record<string, string>> => ({
+  authorization: `Bearer ${(await app.key(input)).key}`,
 })
 
 /** A JSON answer sends no headers before the result, so that a late failure still has its status. */
@@ -565,7 +626,7 @@ const formHeaders = (body: FormData): Record<string, string> => {
 describe('§7 every code can be returned, with its status and its format', () => {
   for (const [code, { options = {}, ask, path, status }] of Object.entries(PROVOCATIONS))
     test(code, async () => {
-      const app = testApp(options)
+      const app = await testApp(options)
       const response = await ask(app)
       const problem = await problemAt(path, response)
       expect([problem.code, response.status]).toEqual([code, status])
@@ -577,7 +638,7 @@ describe('§7 every code can be returned, with its status and its format', () =>
 describe('§7 the codes of sockets come as an error frame with the status, in the same format', () => {
   for (const [code, { status, say }] of Object.entries(ON_SOCKET))
     test(code, async () => {
-      await using service = startSocketWorld()
+      await using service = await startSocketWorld()
       const socket = await say(service)
       const { type, ...frame } = await socket.next()
       expect(type).toBe('error')
@@ -619,7 +680,7 @@ describe('§7 permission failures', () => {
 
 describe('§7 model routes answer in the error format of their clients', () => {
   test('with every member the SDKs type', async () => {
-    const { ask } = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const { ask } = await testApp({ settings: { apiKeyAuthEnabled: true } })
     const response = await ask('GET /v1/models')
     expect(await modelProblem(response)).toEqual({
       message: 'Missing API key in Authorization header',
@@ -638,13 +699,13 @@ describe('§7 model routes answer in the error format of their clients', () => {
     'rate_limit_exceeded',
   ] as const)('%s states the retry time', async (code) => {
     const { options, ask } = PROVOCATIONS[code]
-    const response = await ask(testApp(options))
+    const response = await ask(await testApp(options))
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1)
   })
 
   test('no error shows an upstream token, an account or a stack', async () => {
     for (const code of ['upstream_error', 'upstream_auth_failed', 'internal_error', 'upstream_unreachable'] as const) {
-      const app = testApp()
+      const app = await testApp()
       const text = await (await PROVOCATIONS[code].ask(app)).text()
       const sim = app.members[0]!.sim
       for (const secret of [

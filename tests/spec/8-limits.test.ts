@@ -5,8 +5,8 @@ import { people, problem, REMOTE } from '../support/people.ts'
 import { nativeModels, publicModels, store } from './catalog.ts'
 
 const listing = async (entry: Record<string, unknown>) => {
-  const app = testApp()
-  store(app, app.members[0]!.id, [{ slug: 'lineup', ...entry }])
+  const app = await testApp()
+  await store(app, app.members[0]!.id, [{ slug: 'lineup', ...entry }])
   const [native] = await nativeModels(app)
   const [shown] = await publicModels(app)
   return { native, shown }
@@ -58,8 +58,8 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
   const STEP_UP = 'POST /api/dashboard-auth/step-up'
 
   test('password sign-in and step-up share them, and each minute has eight again', async () => {
-    const app = testApp({ accounts: 0 })
-    const anna = people(app).as('admin', { peer: REMOTE })
+    const app = await testApp({ accounts: 0 })
+    const anna = await people(app).as('admin', { peer: REMOTE })
     const statuses = async () => {
       const answers = []
       for (let i = 0; i < 5; i++) answers.push(await anna.ask(LOGIN, wrong), await anna.ask(STEP_UP, wrong))
@@ -72,16 +72,16 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
   })
 
   test('a client is a whole /64 of IPv6, and every other client is separate', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     const { add, browser } = people(app)
-    add({ role: 'admin' })
+    await add({ role: 'admin' })
     for (let i = 0; i < 8; i++) await browser(`2001:db8::${i}`).ask(LOGIN, wrong)
     expect((await browser('2001:db8::ffff').ask(LOGIN, wrong)).status).toBe(429)
     expect((await browser('2001:db8:0:1::1').ask(LOGIN, wrong)).status).toBe(401)
   })
 
   test('behind proxies with contradicting headers the client is the proxy, not a group of all unknown clients', async () => {
-    const app = testApp({
+    const app = await testApp({
       accounts: 0,
       environment: {
         CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
@@ -89,7 +89,7 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
       },
     })
     const { add, browser } = people(app)
-    add({ role: 'admin' })
+    await add({ role: 'admin' })
     const headers = { 'x-forwarded-for': '192.0.2.9', forwarded: 'for=192.0.2.10' }
     const status = async (peer: string) => (await browser(peer).ask(LOGIN, { ...wrong, headers })).status
     for (let i = 0; i < 8; i++) expect(await status('10.0.0.1')).toBe(401)
@@ -100,8 +100,8 @@ describe('§8 failed sign-in and step-up attempts: 8 per minute per client', () 
 
 describe('§8 step-up confirmation window: 5 minutes', () => {
   test('is exact to the millisecond', async () => {
-    const app = testApp({ accounts: 0 })
-    const anna = people(app).as('admin')
+    const app = await testApp({ accounts: 0 })
+    const anna = await people(app).as('admin')
     const change = async (dashboardSessionTtlSeconds: number) =>
       (await anna.ask('PATCH /api/settings', { json: { dashboardSessionTtlSeconds } })).status
     await app.clock.advance(299_999)
@@ -111,8 +111,8 @@ describe('§8 step-up confirmation window: 5 minutes', () => {
   })
 
   test('setting the clock back does not extend it, wherever it is checked', async () => {
-    const app = testApp({ accounts: 0 })
-    const anna = people(app).as('admin')
+    const app = await testApp({ accounts: 0 })
+    const anna = await people(app).as('admin')
     app.clock.set(-3_600_000)
     const json = { dashboardSessionTtlSeconds: 7200 }
     expect(await problem(await anna.ask('PATCH /api/settings', { json }))).toEqual([403, 'step_up_required'])

@@ -7,22 +7,22 @@ import type { TestApp } from '../support/app.ts'
 import { catalogFor } from '../support/upstream/models.ts'
 
 /** Every account's own catalog. */
-export const fetchCatalogs = ({
+export const fetchCatalogs = async ({
   db,
   members,
   clock,
-}: Pick<TestApp, 'db' | 'members'> & { clock: Pick<TestApp['clock'], 'now'> }): void => {
-  for (const { id, sim } of members) store({ db, clock }, id, catalogFor(sim, PINNED_CLIENT_VERSION))
+}: Pick<TestApp, 'db' | 'members'> & { clock: Pick<TestApp['clock'], 'now'> }): Promise<void> => {
+  for (const { id, sim } of members) await store({ db, clock }, id, catalogFor(sim, PINNED_CLIENT_VERSION))
 }
 
 /** These entries for one account, instead of those of the stand-in. */
-export const store = (
+export const store = async (
   { db, clock }: { db: TestApp['db']; clock: Pick<TestApp['clock'], 'now'> },
   accountId: string,
   models: readonly ModelEntry[],
-): void => {
-  commit(db, (tx) => {
-    saveCatalog(tx, { accountId, version: PINNED_CLIENT_VERSION }, models, clock.now())
+): Promise<void> => {
+  await commit(db, async (tx) => {
+    await saveCatalog(tx, { accountId, version: PINNED_CLIENT_VERSION }, models, clock.now())
     notice(tx, 'catalog')
   })
 }

@@ -7,12 +7,15 @@ import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { commit, notice } from '../../db/commit.ts'
 import { affinity } from '../../db/schema/accounts.ts'
+import { alertIncidents } from '../../db/schema/alerts.ts'
 import { egressEndpoints, egressMembers, egressPools } from '../../db/schema/egress.ts'
 import { oauthFlows } from '../../db/schema/history.ts'
 import { identities, invites, passkeys, sessions } from '../../db/schema/people.ts'
 import { pauseAccount } from '../../src/model/accounts/accounts.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { flowContext } from '../../src/model/accounts/oauth-flows.ts'
+import { NewChannel } from '../../src/model/alerts/channel-input.ts'
+import { createChannel } from '../../src/model/alerts/channels.ts'
 import { createAutomation } from '../../src/model/automations/automations.ts'
 import { addEntry } from '../../src/model/firewall.ts'
 import { createKeySession } from '../../src/model/keys/key-sessions.ts'
@@ -54,14 +57,14 @@ const BEHIND_PROXY = {
   CODEX_LB_FIREWALL_TRUST_PROXY_HEADERS: 'true',
 }
 
-export type World = ReturnType<typeof buildWorld>
+export type World = Awaited<ReturnType<typeof buildWorld>>
 
 /** The world before each request that may change it: one of everything that can be changed. */
-export const buildWorld = (
+export const buildWorld = async (
   { hasTotp = false, isPaused }: Pick<Mutation, 'hasTotp' | 'isPaused'> = {},
   kind: WorldKind = 'plain',
 ) => {
-  const app = testApp({
+  const app = await testApp({
     settings: {
       ...{ guestAccessEnabled: true, apiKeyAuthEnabled: true, keyHolderPage: true },
       totpRequiredOnLogin: kind === 'strict',
@@ -77,18 +80,31 @@ export const buildWorld = (
   const fiveHour = { usedPercent: 0, windowMinutes: 300, resetAt: null }
   const live = app.bindings.pool.get(accountId)
   if (live) live.usage = { at: 0, windows: { fiveHour, weekly: null, monthly: null }, credits: null, planType: null }
-  if (isPaused) commit(db, (tx) => pauseAccount(tx, accountId, actor))
+  if (isPaused) await commit(db, (tx) => pauseAccount(tx, accountId, actor))
   const start = { id: PLANNED_START, createdAt: now, accountId, scheduledAt: now + DAY_MS, idempotencyKey: 'day' }
-  commit(db, (tx) => storePlan(tx, [{ ...start, mode: 'advise', status: 'planned' }], now))
-  for (const [slug, grants] of Object.entries(CUSTOM)) crowd.addRole(slug, grants)
-  const target = crowd.add({ role: 'plain', hasTotp: true }).row
-  const inviter = crowd.add({ username: 'inviter', role: 'admin' }).row
-  const invited = crowd.add({ role: 'plain', status: 'invited', hasPassword: false }).row
-  const automationId = commit(db, (tx) => createAutomation(tx, AUTOMATION, { actor, random })).id
-  const targetSession = commit(db, (tx) => {
-    setGuestPassword(tx, target.passwordHash ?? '', actor)
-    for (const ip of [REMOTE, '127.0.0.1']) addEntry(tx, ip, actor)
-    tx.insert(invites)
+  await commit(db, (tx) => storePlan(tx, [{ ...start, mode: 'advise', status: 'planned' }], now))
+  for (const [slug, grants] of Object.entries(CUSTOM)) await crowd.addRole(slug, grants)
+  const target = (await crowd.add({ role: 'plain', hasTotp: true })).row
+  const inviter = (await crowd.add({ username: 'inviter', role: 'admin' })).row
+  const invited = (await crowd.add({ role: 'plain', status: 'invited', hasPassword: false })).row
+  const automationId = (await commit(db, (tx) => createAutomation(tx, AUTOMATION, { actor, random }))).id
+  const channel = { kind: 'webhook', name: 'Pager', target: { url: HOOK } }
+  const channelId = (
+    await commit(db, (tx) =>
+      createChannel(tx, NewChannel.parse(channel), {
+        ...{ actor, random, sealer, requireConfirmation: () => {}, mayReadAudit: true },
+      }),
+    )
+  ).id
+  await commit(db, async (tx) => {
+    await tx.insert(alertIncidents).values(INCIDENT).run()
+    notice(tx, 'alerts')
+  })
+  const targetSession = await commit(db, async (tx) => {
+    await setGuestPassword(tx, target.passwordHash ?? '', actor)
+    for (const ip of [REMOTE, '127.0.0.1']) await addEntry(tx, ip, actor)
+    await tx
+      .insert(invites)
       .values({
         userId: invited.id,
         tokenHash: hashToken(INVITE),
@@ -97,65 +113,73 @@ export const buildWorld = (
         expiresAt: now + DAY_MS,
       })
       .run()
-    tx.insert(affinity)
+    await tx
+      .insert(affinity)
       .values({ kind: 'conversation', keyHash: STICKY_HASH, accountId, usedAt: now - 31 * DAY_MS })
       .run()
     for (const id of ['egr_a', 'egr_b'])
-      tx.insert(egressEndpoints)
+      await tx
+        .insert(egressEndpoints)
         .values({ ...PROXY, id, name: id, createdAt: now })
         .run()
-    tx.insert(egressPools).values({ id: 'pool_a', name: 'pool_a', createdAt: now }).run()
-    tx.insert(egressMembers).values({ poolId: 'pool_a', endpointId: 'egr_a', sortOrder: 0 }).run()
+    await tx.insert(egressPools).values({ id: 'pool_a', name: 'pool_a', createdAt: now }).run()
+    await tx.insert(egressMembers).values({ poolId: 'pool_a', endpointId: 'egr_a', sortOrder: 0 }).run()
     notice(tx, 'egress')
-    return createSession(tx, random, { ...session(now), userId: target.id, method: 'password' }).row.id
+    return (await createSession(tx, random, { ...session(now), userId: target.id, method: 'password' })).row.id
   })
   app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
   bindings.ops.backups = new Backups({ dir: mkdtempSync(join(BACKUPS, 'of-')), clock, write: writeNothing })
-  const sourceId = commit(db, (tx) =>
-    addSource(tx, NewSource.parse({ name: 'Rack', baseUrl: SOURCE_URL, apiKey: 'sk-source-secret-key' }), {
-      actor,
-      random,
-      sealer,
-      requireConfirmation: () => {},
-    }),
+  const sourceId = (
+    await commit(db, (tx) =>
+      addSource(tx, NewSource.parse({ name: 'Rack', baseUrl: SOURCE_URL, apiKey: 'sk-source-secret-key' }), {
+        actor,
+        random,
+        sealer,
+        requireConfirmation: () => {},
+      }),
+    )
   ).id
-  const key = app.key({ holderMayRegenerate: true })
-  const { token: keyToken } = commit(db, (tx) => createKeySession(tx, random, { keyHash: key.row.keyHash, now }))
+  const key = await app.key({ holderMayRegenerate: true })
+  const { token: keyToken } = await commit(db, (tx) => createKeySession(tx, random, { keyHash: key.row.keyHash, now }))
   const authJson = app.upstream.addAccount().authJson()
-  const as = (role: string, isConfirmed = true, how: SignedIn = {}) => {
-    const self = crowd.as(role, { hasTotp, isConfirmed, ...how })
+  const as = async (role: string, isConfirmed = true, how: SignedIn = {}) => {
+    const self = await crowd.as(role, { hasTotp, isConfirmed, ...how })
     const userId = self.person.row.id
     const passkeyId = random.id('pk')
     const flowId = random.id('flow')
-    const sessionId = commit(db, (tx) => {
-      tx.insert(oauthFlows)
+    const sessionId = await commit(db, async (tx) => {
+      await tx
+        .insert(oauthFlows)
         .values({ ...WAITING, id: flowId, secretSealed: sealer.seal('x', flowContext(flowId)), ...begun(userId, now) })
         .run()
-      tx.insert(passkeys)
+      await tx
+        .insert(passkeys)
         .values({ ...PASSKEY, id: passkeyId, credentialId: passkeyId, userId, createdAt: now })
         .run()
-      return createSession(tx, random, { ...session(now), userId, method: 'password' }).row.id
+      return (await createSession(tx, random, { ...session(now), userId, method: 'password' })).row.id
     })
     return { browser: self, passkeyId, sessionId, flowId }
   }
-  const guest = () => {
+  const guest = async () => {
     const browser = crowd.browser(REMOTE)
-    const { token } = commit(db, (tx) => createSession(tx, random, { ...session(now), userId: null, method: 'guest' }))
+    const { token } = await commit(db, (tx) =>
+      createSession(tx, random, { ...session(now), userId: null, method: 'guest' }),
+    )
     return {
       browser: Object.assign(browser, { cookie: `sluice_session=${token}` }),
       ...NOTHING,
       sessionId: 'a guest has one',
     }
   }
-  let anna: ReturnType<typeof as> | null = null
+  let anna: Awaited<ReturnType<typeof as>> | null = null
   /** Signed in as `anna` by the proxy's header, and confirmed. */
-  const announced = () => {
-    anna ??= addAnna()
+  const announced = async () => {
+    anna ??= await addAnna()
     return anna
   }
-  const addAnna = () => {
-    const asker = as('admin', true, { hasPassword: false, method: 'trusted_header' })
-    commit(db, (tx) =>
+  const addAnna = async () => {
+    const asker = await as('admin', true, { hasPassword: false, method: 'trusted_header' })
+    await commit(db, (tx) =>
       tx
         .insert(identities)
         .values({
@@ -171,9 +195,9 @@ export const buildWorld = (
     return asker
   }
   /** A user who has entered the password and not yet the code. */
-  const half = () => {
-    const asker = as('admin', true, { hasTotp: true })
-    commit(db, (tx) =>
+  const half = async () => {
+    const asker = await as('admin', true, { hasTotp: true })
+    await commit(db, (tx) =>
       tx
         .update(sessions)
         .set({ isComplete: false })
@@ -193,22 +217,48 @@ export const buildWorld = (
     authJson,
     /** Files of an import preview, which belong to the user who sent them. */
     getDraft: (browser: Browser): string => {
-      const owner = 'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
+      const owner = ownerOf(browser)
       const account = parseAuthJson(authJson, 'auth.json')
       const entry = { id: '0', file: 'auth.json', verdict: 'new', reason: null, account, existing: null } as const
-      return bindings.importDrafts.keep(owner, [entry]).id
+      return bindings.importDrafts.keep(owner, { entries: [entry], outcome: null }).id
+    },
+    getPlan: (browser: Browser): string => {
+      const account = parseAuthJson(authJson, 'auth.json')
+      const found = { label: 'x', account, refreshToken: null, problem: null, extras: {}, foreignId: null }
+      const content = { kind: 'account', found, existingId: null, foreignIds: [] } as const
+      const item = {
+        id: '0',
+        kind: 'account',
+        label: 'x',
+        verdict: 'new',
+        reason: null,
+        source: 0,
+        content,
+        result: null,
+      } as const
+      return bindings.importPlans.keep(ownerOf(browser), {
+        sources: [],
+        items: [item],
+        accountIds: new Map(),
+        poolIds: new Map(),
+        knownProxies: new Map(),
+      }).id
     },
     key,
     keyToken,
-    roleId: crowd.addRole('spare', {}),
+    roleId: await crowd.addRole('spare', {}),
     accountId,
     sourceId,
     automationId,
+    channelId,
     targetId: target.id,
     targetSession,
     invitedId: invited.id,
   }
 }
+
+const ownerOf = (browser: Browser): string =>
+  'person' in browser ? (browser.person as { row: { id: string } }).row.id : 'nobody' // as: what `as` gave
 
 /** A conversation that stays on the account, and has expired. */
 const PLANNED_START = 'plan_1'
@@ -240,6 +290,23 @@ const AUTOMATION = {
   ...{ name: 'Mornings', enabled: true, kind: 'ping', model: null, effort: null, prompt: 'ping', includePaused: false },
   ...{ time: '07:55', zone: 'UTC', days: ['mon'], spreadMinutes: 0, accountIds: null },
 } satisfies Parameters<typeof createAutomation>[1]
+
+const HOOK = 'https://203.0.113.9/hook'
+const INCIDENT = {
+  id: 'inc_1',
+  key: 'pool.low:pool',
+  event: 'pool.low',
+  severity: 'warning',
+  subjectKind: 'pool',
+  subjectId: 'pool',
+  subjectName: 'All accounts',
+  subjectMasked: 'All accounts',
+  text: 'Only 1 of 2 accounts is available',
+  textMasked: 'Only 1 of 2 accounts is available',
+  path: '/accounts',
+  since: 1,
+  raisedAt: 2,
+} as const
 
 const PROXY = { scheme: 'http', host: 'proxy.test', port: 8080 } as const
 const NOTHING = { passkeyId: 'none', sessionId: 'none', flowId: 'none' }
@@ -326,6 +393,7 @@ const NO_PASSWORD: [number, string] = [400, 'password_not_configured']
 const password = () => ({ password: PASSWORD })
 const code = (world: World) => ({ code: world.code })
 const source = { params: ({ sourceId }: World) => ({ id: sourceId }) }
+const channel = { params: ({ channelId }: World) => ({ id: channelId }) }
 /** Both set an address, which needs a confirmation. */
 const newSource: Mutation = {
   fields: () => ({ name: 'Attic', baseUrl: 'http://source.test/attic' }),
@@ -372,6 +440,15 @@ export const MUTATIONS: Record<string, Mutation> = {
     params: (world, asker) => ({ id: world.getDraft(asker.browser) }),
     fields: () => ({ files: '0' }),
   },
+  'POST /api/import/preflight': {
+    fields: ({ authJson }) => ({ files: authJson }),
+    isFormOnly: true,
+    events: () => [],
+  },
+  'POST /api/import/:id': {
+    params: (world, asker) => ({ id: world.getPlan(asker.browser) }),
+    fields: () => ({ items: 'all' }),
+  },
   'POST /api/accounts/pause': chosen,
   'POST /api/accounts/reactivate': { ...chosen, isPaused: true },
   'POST /api/accounts/routing-policy': {
@@ -415,6 +492,13 @@ export const MUTATIONS: Record<string, Mutation> = {
   'POST /api/model-sources/:id/delete': source,
   'POST /api/model-sources/:id/test': source,
   'POST /api/model-sources/:id/discover': { ...source, events: () => [] },
+  'POST /api/alerts/channels': { fields: () => ({ kind: 'webhook', name: 'Other', 'target.url': `${HOOK}/2` }) },
+  'PATCH /api/alerts/channels/:id': { ...channel, fields: () => ({ 'target.url': `${HOOK}/2` }), isSensitive: true },
+  'POST /api/alerts/channels/:id': { ...channel, fields: () => ({ 'target.url': `${HOOK}/2` }), isSensitive: true },
+  'DELETE /api/alerts/channels/:id': channel,
+  'POST /api/alerts/channels/:id/delete': channel,
+  'POST /api/alerts/channels/:id/test': channel,
+  'POST /api/alerts/:key/acknowledge': { params: () => ({ key: INCIDENT.key }) },
   'POST /api/automations': { fields: () => ({ name: 'Nights', 'schedule.time': '03:00' }) },
   'PATCH /api/automations/:id': { ...automation, fields: () => ({ name: 'Noons' }) },
   'POST /api/automations/:id': { ...automation, fields: () => ({ name: 'Noons' }) },

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
 } from '@simplewebauthn/server'
-import { count } from 'drizzle-orm'
+import { count, eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { challenges, identities, passkeys, users } from '../../db/schema/people.ts'
 import { dropExpiredChallenges } from '../../src/model/users/passkeys.ts'
@@ -16,10 +16,10 @@ import { runRetention } from '../support/retention.ts'
 const BASE = '/api/dashboard-auth/passkeys'
 const INVALID: [number, string] = [400, 'invalid_passkey']
 
-const setUp = (options: TestOptions = {}) => {
-  const app = testApp({ accounts: 0, ...options })
+const setUp = async (options: TestOptions = {}) => {
+  const app = await testApp({ accounts: 0, ...options })
   const crowd = people(app)
-  crowd.add({ username: 'first', role: 'admin' })
+  await crowd.add({ username: 'first', role: 'admin' })
   return { app, crowd, device: new Authenticator() }
 }
 
@@ -43,9 +43,9 @@ const use = async (browser: Browser, device: Authenticator, what: 'sign-in' | 's
 }
 
 const registered = async (options: TestOptions = {}, isCounting = true) => {
-  const world = setUp(options)
+  const world = await setUp(options)
   const device = new Authenticator({ isCounting })
-  const anna = world.crowd.as('viewer', { username: 'anna' })
+  const anna = await world.crowd.as('viewer', { username: 'anna' })
   expect((await register(anna, device)).status).toBe(201)
   return { ...world, device, anna }
 }
@@ -57,8 +57,8 @@ const list = async (browser: Browser) =>
 
 describe('Decisions §4 Passkeys: registering', () => {
   test('requests a discoverable key and user verification, and identifies the user by an opaque handle', async () => {
-    const { crowd } = setUp()
-    const anna = crowd.as('viewer', { username: 'anna', displayName: 'Anna' })
+    const { crowd } = await setUp()
+    const anna = await crowd.as('viewer', { username: 'anna', displayName: 'Anna' })
     const options = await creation(anna)
     expect(options).toMatchObject({
       rp: { name: 'Sluice', id: 'localhost' },
@@ -79,16 +79,20 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect(support).toEqual({ isAvailable: true, unavailableReason: null, availableAt: null })
     const { excludeCredentials } = await creation(anna)
     const { allowCredentials } = await request(anna, 'step-up')
-    const credentials = app.db.select({ id: passkeys.credentialId }).from(passkeys).orderBy(passkeys.createdAt).all()
+    const credentials = await app.db
+      .select({ id: passkeys.credentialId })
+      .from(passkeys)
+      .orderBy(passkeys.createdAt)
+      .all()
     for (const named of [excludeCredentials, allowCredentials])
       expect(named).toMatchObject([{ id: credentials[0]?.id }, { id: credentials[1]?.id }])
   })
 
   test('is recorded without anything secret', async () => {
     const { anna, crowd, app } = await registered()
-    const row = crowd.audit().at(-1)
+    const row = (await crowd.audit()).at(-1)
     expect(row).toMatchObject({ event: 'passkey_added', actor: anna.person.row.id, severity: 'warning' })
-    const stored = app.db.select().from(passkeys).get()
+    const stored = await app.db.select().from(passkeys).get()
     expect(row?.target).toBe(stored?.id ?? 'none')
     expect(JSON.stringify(row)).not.toContain(stored?.publicKey ?? 'none')
   })
@@ -100,31 +104,31 @@ describe('Decisions §4 Passkeys: registering', () => {
     ['a user who was not verified', { isUserVerified: false }],
     ['its own challenge', { challenge: 'bm90IG91cnM' }],
   ] satisfies [string, Quirks][])('rejects %s and stores nothing', async (_name, quirks) => {
-    const { crowd, app, device } = setUp()
-    const anna = crowd.as('viewer')
+    const { crowd, app, device } = await setUp()
+    const anna = await crowd.as('viewer')
     expect(await problem(await register(anna, device, 'Phone', quirks))).toEqual(INVALID)
-    expect(app.db.select().from(passkeys).all()).toEqual([])
+    expect(await app.db.select().from(passkeys).all()).toEqual([])
   })
 
   test('only one of fifty answers to one challenge succeeds', async () => {
-    const { crowd, app } = setUp()
-    const anna = crowd.as('viewer')
+    const { crowd, app } = await setUp()
+    const anna = await crowd.as('viewer')
     const options = await creation(anna)
     const made = await Promise.all(Array.from({ length: 50 }, () => new Authenticator().create(options)))
     const answers = await Promise.all(
       made.map((response) => anna.ask(`POST ${BASE}/register/finish`, { json: { name: 'One', response } })),
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([201, ...Array(49).fill(400)])
-    expect(app.db.select({ n: count() }).from(passkeys).get()).toEqual({ n: 1 })
+    expect(await app.db.select({ n: count() }).from(passkeys).get()).toEqual({ n: 1 })
   })
 
   test('a challenge is valid only in the session it was created for', async () => {
-    const { crowd, device } = setUp()
-    const anna = crowd.as('viewer')
+    const { crowd, device } = await setUp()
+    const anna = await crowd.as('viewer')
     const finish = async (browser: Browser, response: unknown) =>
       problem(await browser.ask(`POST ${BASE}/register/finish`, { json: { name: 'Phone', response } }))
     const theirs = await device.create(await creation(anna))
-    const other = crowd.signInAs(anna.person)
+    const other = await crowd.signInAs(anna.person)
     expect(await finish(other, theirs)).toEqual(INVALID)
     const forSignIn = await request(anna, 'sign-in')
     const misused = await device.create({ ...(await creation(anna)), challenge: forSignIn.challenge })
@@ -141,24 +145,24 @@ describe('Decisions §4 Passkeys: registering', () => {
     expect((await finish(inTime)).status).toBe(200)
     await app.clock.advance(1)
     expect(await problem(await finish(late))).toEqual(INVALID)
-    commit(app.db, (tx) => dropExpiredChallenges(tx, app.clock.now()))
-    expect(app.db.select().from(challenges).all()).toEqual([])
+    await commit(app.db, (tx) => dropExpiredChallenges(tx, app.clock.now()))
+    expect(await app.db.select().from(challenges).all()).toEqual([])
   })
 
   test('needs a user and a recent confirmation', async () => {
-    const { crowd } = setUp()
+    const { crowd } = await setUp()
     const start = `POST ${BASE}/register/start`
-    expect(await problem(await crowd.as('viewer', { isConfirmed: false }).ask(start))).toEqual([
+    expect(await problem(await (await crowd.as('viewer', { isConfirmed: false })).ask(start))).toEqual([
       403,
       'step_up_required',
     ])
-    expect(await problem(await crowd.as('viewer', { hasPassword: false }).ask(start))).toEqual([
+    expect(await problem(await (await crowd.as('viewer', { hasPassword: false })).ask(start))).toEqual([
       403,
       'step_up_unavailable',
     ])
     expect(await problem(await crowd.browser(REMOTE).ask(start))).toEqual([401, 'authentication_required'])
-    expect(await problem(await crowd.guest().ask(start))).toEqual([401, 'user_account_required'])
-    expect(await problem(await testApp({ accounts: 0 }).ask(start))).toEqual([401, 'user_account_required'])
+    expect(await problem(await (await crowd.guest()).ask(start))).toEqual([401, 'user_account_required'])
+    expect(await problem(await (await testApp({ accounts: 0 })).ask(start))).toEqual([401, 'user_account_required'])
   })
 
   test('a user has twenty at most, listed oldest first, and each belongs to one user', async () => {
@@ -167,20 +171,20 @@ describe('Decisions §4 Passkeys: registering', () => {
     for (let n = 2; n <= 20; n++) {
       await app.clock.advance('1m')
       expect(
-        (await register(crowd.signInAs(anna.person), new Authenticator(), `${n}`, n === 20 ? { id } : {})).status,
+        (await register(await crowd.signInAs(anna.person), new Authenticator(), `${n}`, n === 20 ? { id } : {})).status,
       ).toBe(201)
     }
-    const refused = await register(crowd.signInAs(anna.person), new Authenticator())
+    const refused = await register(await crowd.signInAs(anna.person), new Authenticator())
     expect(await refused.json()).toMatchObject({ error: { message: 'You can have at most 20 passkeys.' } })
     expect((await list(anna)).items.map(({ name }) => name).slice(0, 3)).toEqual(['Phone', '2', '3'])
-    const known = await register(crowd.as('viewer'), new Authenticator(), 'Hers', { id })
+    const known = await register(await crowd.as('viewer'), new Authenticator(), 'Hers', { id })
     expect(known.status).toBe(400)
     expect(await known.json()).toMatchObject({ error: { message: 'This passkey is already registered.' } })
   })
 
   test('a name is required, and unknown members and non-credentials are rejected', async () => {
-    const { crowd, device } = setUp()
-    const anna = crowd.as('viewer')
+    const { crowd, device } = await setUp()
+    const anna = await crowd.as('viewer')
     const response = await device.create(await creation(anna))
     for (const json of [
       { response },
@@ -206,8 +210,11 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
     const rename = { json: { name: 'Old phone' } }
     expect((await anna.ask(`PATCH ${BASE}/${phone?.id}`, rename)).status).toBe(200)
     expect((await list(anna)).items).toMatchObject([{ name: 'Old phone' }, { name: 'Laptop' }])
-    expect(await problem(await crowd.as('admin').ask(`PATCH ${BASE}/${phone?.id}`, rename))).toEqual([404, 'not_found'])
-    expect(crowd.audit().at(-1)).toMatchObject({
+    expect(await problem(await (await crowd.as('admin')).ask(`PATCH ${BASE}/${phone?.id}`, rename))).toEqual([
+      404,
+      'not_found',
+    ])
+    expect((await crowd.audit()).at(-1)).toMatchObject({
       event: 'passkey_renamed',
       details: { from: 'Phone', to: 'Old phone' },
     })
@@ -216,18 +223,21 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
   test('a removed one cannot sign in', async () => {
     const { anna, crowd, device } = await registered()
     const [phone] = (await list(anna)).items
-    const unconfirmed = crowd.signInAs(anna.person, { isConfirmed: false })
+    const unconfirmed = await crowd.signInAs(anna.person, { isConfirmed: false })
     expect(await problem(await unconfirmed.ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([403, 'step_up_required'])
-    expect(await problem(await crowd.as('admin').ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([404, 'not_found'])
+    expect(await problem(await (await crowd.as('admin')).ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([
+      404,
+      'not_found',
+    ])
     expect((await anna.ask(`DELETE ${BASE}/${phone?.id}`)).status).toBe(204)
-    expect(crowd.audit().at(-1)).toMatchObject({ event: 'passkey_removed' })
+    expect((await crowd.audit()).at(-1)).toMatchObject({ event: 'passkey_removed' })
     expect(await problem(await use(crowd.browser(), device, 'sign-in'))).toEqual(INVALID)
   })
 
   test('the last sign-in method cannot be removed, the last but one can', async () => {
     const { anna, app } = await registered()
     expect((await register(anna, new Authenticator(), 'Laptop')).status).toBe(201)
-    commit(app.db, (tx) => void tx.update(users).set({ passwordHash: null }).run())
+    await commit(app.db, async (tx) => void (await tx.update(users).set({ passwordHash: null }).run()))
     const [phone, laptop] = (await list(anna)).items
     expect((await anna.ask(`DELETE ${BASE}/${phone?.id}`)).status).toBe(204)
     expect(await problem(await anna.ask(`DELETE ${BASE}/${laptop?.id}`))).toEqual([409, 'credential_required'])
@@ -242,9 +252,9 @@ describe('Decisions §4 Passkeys: naming and removing', () => {
       const { anna, app } = await registered({ environment: { CODEX_LB_DASHBOARD_AUTH_MODE: mode, ...more } })
       const userId = anna.person.row.id
       const identity = { id: 'idn_1', userId, provider: 'trusted_header', subject: 'anna', createdAt: 0 } as const
-      commit(app.db, (tx) => {
-        tx.update(users).set({ passwordHash: null }).run()
-        tx.insert(identities).values(identity).run()
+      await commit(app.db, async (tx) => {
+        await tx.update(users).set({ passwordHash: null }).run()
+        await tx.insert(identities).values(identity).run()
       })
       const [phone] = (await list(anna)).items
       expect(await problem(await anna.ask(`DELETE ${BASE}/${phone?.id}`))).toEqual([...expected])
@@ -268,7 +278,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
       stepUp: { methods: ['password', 'passkey'] },
     })
     expect(await browser.session()).toMatchObject({ authenticated: true, authMethod: 'passkey' })
-    expect(crowd.audit().at(-1)).toMatchObject({
+    expect((await crowd.audit()).at(-1)).toMatchObject({
       event: 'login_success',
       method: 'passkey',
       details: { method: 'passkey' },
@@ -277,7 +287,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
 
   test('each signs in the user who registered it', async () => {
     const { anna, crowd, device } = await registered()
-    const ben = crowd.as('viewer', { username: 'ben' })
+    const ben = await crowd.as('viewer', { username: 'ben' })
     const other = new Authenticator()
     expect((await register(ben, other)).status).toBe(201)
     for (const [held, { person }] of [
@@ -288,8 +298,8 @@ describe('Decisions §4 Passkeys: signing in', () => {
   })
 
   test('needs no authenticator code in addition', async () => {
-    const { crowd, device } = setUp()
-    const anna = crowd.as('viewer', { hasTotp: true })
+    const { crowd, device } = await setUp()
+    const anna = await crowd.as('viewer', { hasTotp: true })
     expect((await register(anna, device)).status).toBe(201)
     const browser = crowd.browser()
     expect((await use(browser, device, 'sign-in')).status).toBe(200)
@@ -298,7 +308,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
 
   test('does not lift the enrollment gate', async () => {
     const { app, crowd, device } = await registered()
-    app.change({ totpRequiredOnLogin: true })
+    await app.change({ totpRequiredOnLogin: true })
     const browser = crowd.browser()
     expect((await use(browser, device, 'sign-in')).status).toBe(200)
     expect(await problem(await browser.ask('GET /api/accounts'))).toEqual([403, 'totp_enrollment_required'])
@@ -317,7 +327,7 @@ describe('Decisions §4 Passkeys: signing in', () => {
     const browser = crowd.browser()
     expect(await problem(await use(browser, device, 'sign-in', quirks))).toEqual(INVALID)
     expect(browser.cookie).toBeNull()
-    expect(crowd.audit().at(-1)).toMatchObject({ event: 'login_failed', details: { method: 'passkey' } })
+    expect((await crowd.audit()).at(-1)).toMatchObject({ event: 'login_failed', details: { method: 'passkey' } })
   })
 
   test('an unknown passkey and one of a disabled user get the same answer', async () => {
@@ -325,10 +335,24 @@ describe('Decisions §4 Passkeys: signing in', () => {
     const stranger = new Authenticator()
     await stranger.create(await creation(anna))
     const unknown = await use(crowd.browser(), stranger, 'sign-in')
-    commit(app.db, (tx) => void tx.update(users).set({ status: 'disabled' }).run())
+    await commit(app.db, async (tx) => void (await tx.update(users).set({ status: 'disabled' }).run()))
     const disabled = await use(crowd.browser(), device, 'sign-in')
     expect([disabled.status, await disabled.text()]).toEqual([unknown.status, await unknown.text()])
     expect(disabled.status).toBe(400)
+  })
+
+  test('a user who is disabled while they sign in gets no session', async () => {
+    const { app, crowd, device, anna } = await registered()
+    const visitor = crowd.browser(REMOTE)
+    const response = await device.get(await request(visitor, 'sign-in'))
+    const { ownChanges } = app.bindings
+    const take = ownChanges.take.bind(ownChanges)
+    ownChanges.take = async (...args) => {
+      const { id } = anna.person.row
+      await commit(app.db, (tx) => tx.update(users).set({ status: 'disabled' }).where(eq(users.id, id)).run())
+      return take(...args)
+    }
+    expect(await problem(await visitor.ask(`POST ${BASE}/sign-in/finish`, { json: { response } }))).toEqual(INVALID)
   })
 
   test('only one of fifty copies of one answer signs in, with or without a signature counter', async () => {
@@ -385,34 +409,34 @@ describe('Decisions §4 Passkeys: signing in', () => {
 
   test.each(['register', 'step-up'])('%s can be started thirty times a minute per user and client', async (what) => {
     const { anna, app, crowd } = await registered()
-    const before = app.db.select({ n: count() }).from(challenges).get()?.n ?? 0
+    const before = (await app.db.select({ n: count() }).from(challenges).get())?.n ?? 0
     await app.clock.advance('1m')
     const start = (browser: Browser) => browser.ask(`POST ${BASE}/${what}/start`)
     for (let n = 0; n < 30; n++) expect((await start(anna)).status).toBe(200)
-    expect(await problem(await start(crowd.signInAs(anna.person)))).toEqual([429, 'own_account_rate_limited'])
-    expect((await start(crowd.signInAs(anna.person, { peer: '192.0.2.8' }))).status).toBe(200) // no copy of a cookie locks her out
-    expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: before + 31 })
+    expect(await problem(await start(await crowd.signInAs(anna.person)))).toEqual([429, 'own_account_rate_limited'])
+    expect((await start(await crowd.signInAs(anna.person, { peer: '192.0.2.8' }))).status).toBe(200) // no copy of a cookie locks her out
+    expect(await app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: before + 31 })
     await app.clock.advance('1m')
     expect((await start(anna)).status).toBe(200)
   })
 
   test('unanswered challenges do not accumulate', async () => {
-    const { app } = setUp()
+    const { app } = await setUp()
     for (let n = 0; n < 1010; n++) {
       await app.ask(`POST ${BASE}/sign-in/start`, { peer: `192.0.${n % 100}.7` })
       await app.clock.advance(1)
     }
-    expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 1000 })
+    expect(await app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 1000 })
     await app.clock.advance('5m')
     await runRetention(app)
-    expect(app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 0 })
+    expect(await app.db.select({ n: count() }).from(challenges).get()).toEqual({ n: 0 })
   })
 })
 
 describe('Decisions §4 Passkeys: confirming', () => {
   test('a passkey alone confirms for five minutes, with a new token', async () => {
     const { anna, crowd, device, app } = await registered()
-    const browser = crowd.signInAs(anna.person, { isConfirmed: false })
+    const browser = await crowd.signInAs(anna.person, { isConfirmed: false })
     const refused = await browser.ask(`POST ${BASE}/register/start`)
     expect(await refused.json()).toMatchObject({ error: { details: { methods: ['password', 'passkey'] } } })
     const before = browser.cookie
@@ -422,7 +446,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
       expiresAt: '2026-01-01T00:05:00.000Z',
     })
     expect(browser.cookie).not.toBe(before)
-    expect(crowd.audit().at(-1)).toMatchObject({ event: 'step_up_verified', details: { methods: ['passkey'] } })
+    expect((await crowd.audit()).at(-1)).toMatchObject({ event: 'step_up_verified', details: { methods: ['passkey'] } })
     expect((await browser.ask(`POST ${BASE}/register/start`)).status).toBe(200)
     await app.clock.advance('5m')
     expect(await problem(await browser.ask(`POST ${BASE}/register/start`))).toEqual([403, 'step_up_required'])
@@ -430,9 +454,9 @@ describe('Decisions §4 Passkeys: confirming', () => {
 
   test("another user's passkey, or an answer for signing in, does not confirm", async () => {
     const { anna, crowd, device } = await registered()
-    const bob = crowd.as('viewer', { isConfirmed: false })
+    const bob = await crowd.as('viewer', { isConfirmed: false })
     expect(await problem(await bob.ask(`POST ${BASE}/step-up/start`))).toEqual([403, 'step_up_unavailable'])
-    expect((await register(crowd.signInAs(bob.person), new Authenticator())).status).toBe(201)
+    expect((await register(await crowd.signInAs(bob.person), new Authenticator())).status).toBe(201)
     const lent = await device.get({ ...(await request(bob, 'step-up')), allowCredentials: [] })
     expect(await problem(await bob.ask(`POST ${BASE}/step-up/finish`, { json: { response: lent } }))).toEqual(INVALID)
     const stolen = await device.get(await request(anna, 'step-up'))
@@ -445,7 +469,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
 
   test('only one of fifty copies of one answer confirms', async () => {
     const { anna, crowd, device, app } = await registered({}, false)
-    const browser = crowd.signInAs(anna.person, { isConfirmed: false })
+    const browser = await crowd.signInAs(anna.person, { isConfirmed: false })
     const response = await device.get(await request(browser, 'step-up'))
     const headers = { cookie: browser.cookie ?? '' }
     const answers = await Promise.all(
@@ -470,7 +494,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     const browser = crowd.browser()
     const as = { 'remote-user': 'anna@example.com', 'x-forwarded-for': REMOTE, 'x-forwarded-proto': 'http' }
     await browser.ask('GET /api/accounts', { headers: as })
-    commit(app.db, (tx) => void tx.update(identities).set({ userId: anna.person.row.id }).run())
+    await commit(app.db, async (tx) => void (await tx.update(identities).set({ userId: anna.person.row.id }).run()))
     const ask = (what: string, json?: unknown) => browser.ask(`POST ${BASE}/${what}`, { headers: as, json })
     expect(await problem(await ask('register/start'))).toEqual([403, 'step_up_required'])
     const toSignIn = await device.get(await request(browser, 'sign-in')) // neither challenge belongs to a session
@@ -478,7 +502,7 @@ describe('Decisions §4 Passkeys: confirming', () => {
     const options = (await (await ask('step-up/start')).json()) as PublicKeyCredentialRequestOptionsJSON // as: its shape
     expect((await ask('step-up/finish', { response: await device.get(options) })).status).toBe(200)
     expect((await ask('register/start')).status).toBe(200)
-    commit(app.db, (tx) => void tx.update(users).set({ passwordHash: null }).run())
+    await commit(app.db, async (tx) => void (await tx.update(users).set({ passwordHash: null }).run()))
     const [last] = (await list(anna)).items
     expect((await browser.ask(`DELETE ${BASE}/${last?.id}`, { headers: as })).status).toBe(204) // the proxy gives them access
   })
@@ -490,8 +514,8 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
     environment: Record<string, string> = {},
     peer = '127.0.0.1',
   ) => {
-    const { crowd } = setUp({ environment })
-    const anna = crowd.as('viewer', { peer })
+    const { crowd } = await setUp({ environment })
+    const anna = await crowd.as('viewer', { peer })
     if (headers['x-forwarded-proto'] === 'https') anna.cookie = `__Host-${anna.cookie}`
     const listed = (await (await anna.ask(`GET ${BASE}`, { headers })).json()) as Record<string, unknown> // as: its shape
     const started = await anna.ask(`POST ${BASE}/register/start`, { headers })
@@ -543,7 +567,7 @@ describe('Decisions §1 PUBLIC_URL: the name passkeys belong to', () => {
   })
 
   test('is unused with authentication off', async () => {
-    const app = testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
+    const app = await testApp({ accounts: 0, environment: { CODEX_LB_DASHBOARD_AUTH_MODE: 'disabled' } })
     expect(await problem(await app.ask(`POST ${BASE}/sign-in/start`))).toEqual([400, 'password_management_disabled'])
     expect(await problem(await app.ask(`GET ${BASE}`))).toEqual([401, 'user_account_required'])
   })

@@ -11,11 +11,11 @@ const LOGIN = `POST ${AUTH}/password/login`
 const VERIFY = `POST ${AUTH}/totp/verify`
 const RENEW = `POST ${AUTH}/totp/recovery-codes`
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
   return { app, ...people(app) }
 }
-type House = ReturnType<typeof open>
+type House = Awaited<ReturnType<typeof open>>
 
 /** Sets up two-factor and returns the recovery codes of the answer. */
 const enroll = async ({ app }: House, who: TestUser): Promise<string[]> => {
@@ -28,7 +28,7 @@ const enroll = async ({ app }: House, who: TestUser): Promise<string[]> => {
 }
 
 const anna = async (house: House) => {
-  const who = house.as('admin', { username: 'anna' })
+  const who = await house.as('admin', { username: 'anna' })
   return { who, codes: await enroll(house, who) }
 }
 
@@ -44,7 +44,7 @@ const left = async (who: TestUser): Promise<unknown> =>
 
 describe('recovery codes', () => {
   test('setting up two-factor shows ten different codes once and stores only hashes', async () => {
-    const house = open()
+    const house = await open()
     const { who, codes } = await anna(house)
     expect(new Set(codes).size).toBe(10)
     for (const code of codes) expect(code).toMatch(/^[a-z2-7]{4}(-[a-z2-7]{4}){3}$/)
@@ -64,12 +64,12 @@ describe('recovery codes', () => {
     ['in capitals with spaces', (code: string) => code.toUpperCase().replaceAll('-', ' ')],
     ['without separators', (code: string) => code.replaceAll('-', '')],
   ])('a code typed %s completes a sign-in, once', async (_, typed) => {
-    const house = open()
+    const house = await open()
     const { codes } = await anna(house)
     const here = await half(house)
     expect((await here.ask(VERIFY, { json: { code: typed(codes[3]!) } })).status).toBe(200)
     expect(await here.session()).toMatchObject({ authenticated: true, authMethod: 'totp' })
-    expect(house.audit().slice(-2)).toMatchObject([
+    expect((await house.audit()).slice(-2)).toMatchObject([
       { event: 'recovery_code_used', actorName: 'anna', details: { left: 9 } },
       { event: 'login_success', details: { method: 'recovery_code' } },
     ])
@@ -78,11 +78,11 @@ describe('recovery codes', () => {
       400,
       'invalid_totp_code',
     ])
-    expect(house.audit().at(-1)).toMatchObject({ event: 'login_failed', details: { method: 'totp' } })
+    expect((await house.audit()).at(-1)).toMatchObject({ event: 'login_failed', details: { method: 'totp' } })
   })
 
   test('sent by twenty browsers at once, a code signs one in', async () => {
-    const house = open()
+    const house = await open()
     const { who, codes } = await anna(house)
     const browsers = await Promise.all(Array.from({ length: 20 }, (_, i) => half(house, `192.0.2.${i + 20}`)))
     const answers = await Promise.all(browsers.map((one) => one.ask(VERIFY, { json: { code: codes[0] } })))
@@ -91,7 +91,7 @@ describe('recovery codes', () => {
   })
 
   test('wrong recovery codes use up the budget of wrong codes', async () => {
-    const house = open()
+    const house = await open()
     const { codes } = await anna(house)
     const here = await half(house)
     const wrong = ['aaaa-bbbb-cccc-dddd', '000000']
@@ -100,26 +100,26 @@ describe('recovery codes', () => {
   })
 
   test('a code of another user is wrong', async () => {
-    const house = open()
+    const house = await open()
     await anna(house)
-    const codes = await enroll(house, house.as('admin', { username: 'ben' }))
+    const codes = await enroll(house, await house.as('admin', { username: 'ben' }))
     const here = await half(house)
     expect(await problem(await here.ask(VERIFY, { json: { code: codes[0] } }))).toEqual([400, 'invalid_totp_code'])
   })
 
   test('a code confirms a sensitive change, once, and only with the password', async () => {
-    const house = open()
+    const house = await open()
     const { who, codes } = await anna(house)
     const stepUp = (password: string) => who.ask(`POST ${AUTH}/step-up`, { json: { password, code: codes[0] } })
     expect(await problem(await stepUp('not the password'))).toEqual([401, 'invalid_credentials'])
     expect(await left(who)).toBe(10)
     expect((await stepUp(PASSWORD)).status).toBe(200)
     expect(await problem(await stepUp(PASSWORD))).toEqual([401, 'invalid_credentials'])
-    expect(house.audit().map(({ event }) => event)).toContain('recovery_code_used')
+    expect((await house.audit()).map(({ event }) => event)).toContain('recovery_code_used')
   })
 
   test('a code turns two-factor off, which deletes the other codes', async () => {
-    const house = open()
+    const house = await open()
     const { who, codes } = await anna(house)
     expect((await who.ask(`POST ${AUTH}/totp/disable`, { json: { code: codes[9] } })).status).toBe(200)
     expect(await left(who)).toBe(0)
@@ -127,26 +127,26 @@ describe('recovery codes', () => {
   })
 
   test('new codes replace the old ones and need a confirmation', async () => {
-    const house = open()
+    const house = await open()
     const { who, codes } = await anna(house)
-    const unconfirmed = house.signInAs(who.person, { isConfirmed: false })
+    const unconfirmed = await house.signInAs(who.person, { isConfirmed: false })
     expect(await problem(await unconfirmed.ask(RENEW))).toEqual([403, 'step_up_required'])
     const answer = (await (await who.ask(RENEW)).json()) as { recoveryCodes: string[] } // as: asserted below
     expect(answer.recoveryCodes).toHaveLength(10)
-    expect(house.audit().at(-1)).toMatchObject({ event: 'recovery_codes_created', actorName: 'anna' })
+    expect((await house.audit()).at(-1)).toMatchObject({ event: 'recovery_codes_created', actorName: 'anna' })
     const here = await half(house)
     expect((await here.ask(VERIFY, { json: { code: codes[0] } })).status).toBe(400)
     expect((await here.ask(VERIFY, { json: { code: answer.recoveryCodes[0] } })).status).toBe(200)
   })
 
   test('without an authenticator there are none to create', async () => {
-    const house = open()
-    const who = house.as('admin')
+    const house = await open()
+    const who = await house.as('admin')
     expect(await problem(await who.ask(RENEW))).toEqual([400, 'invalid_totp_config'])
   })
 
   test('as a form, the codes are a page of their own', async () => {
-    const house = open()
+    const house = await open()
     const { who } = await anna(house)
     const answer = await who.submit(RENEW)
     expect(answer.status).toBe(200)
@@ -156,21 +156,21 @@ describe('recovery codes', () => {
   })
 
   test.each(['administrator', 'command line'])('a reset by the %s deletes the codes', async (by) => {
-    const house = open()
+    const house = await open()
     const { who } = await anna(house)
     if (by === 'administrator') {
-      const boss = house.as('admin')
+      const boss = await house.as('admin')
       const reset = await boss.ask(`POST /api/dashboard-users/${who.person.row.id}/reset-totp`)
       expect(reset.status).toBe(200)
     } else {
       const actor = { id: 'cli', method: 'cli', address: null, at: house.app.clock.now() }
-      commit(house.app.db, (tx) => takeTotp(tx, getPerson(tx, who.person.row.id), actor))
+      await commit(house.app.db, async (tx) => takeTotp(tx, await getPerson(tx, who.person.row.id), actor))
     }
     expect(house.app.sqlite.query('SELECT * FROM recovery_codes').all()).toEqual([])
   })
 
   test('a disabled user’s code is wrong', async () => {
-    const house = open()
+    const house = await open()
     const { codes } = await anna(house)
     const here = await half(house)
     house.app.sqlite.run("UPDATE users SET status = 'disabled' WHERE username = 'anna'")

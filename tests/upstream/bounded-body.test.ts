@@ -59,7 +59,7 @@ const toContext = (respond: () => Response): OAuthCall => {
 
 describe('an error of any length is read to 64 KiB, and the rest is dropped', () => {
   test('of a model request', async () => {
-    const app = testApp()
+    const app = await testApp()
     const endless = flood(400)
     app.members[0]?.sim.next(endless.fault)
     expect(await getAnswer(app, TURN, { json: codexBody('hello') })).toMatchObject({ status: 502 })
@@ -67,7 +67,7 @@ describe('an error of any length is read to 64 KiB, and the rest is dropped', ()
   })
 
   test('of an account request', async () => {
-    const one = poolOfOne()
+    const one = await poolOfOne()
     const endless = flood(404, 'usage')
     one.sim.next(endless.fault)
     const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
@@ -86,7 +86,7 @@ describe('an error of any length is read to 64 KiB, and the rest is dropped', ()
   })
 
   test('and a body that never ends is read for 5 s', async () => {
-    const app = testApp()
+    const app = await testApp()
     const begun = new TextEncoder().encode('{"detail":"cut')
     const stalled = () => new ReadableStream({ start: (controller) => controller.enqueue(begun) })
     app.members[0]?.sim.always({ status: 400, body: stalled })
@@ -103,7 +103,7 @@ describe('an error of any length is read to 64 KiB, and the rest is dropped', ()
         controller.error(new TypeError('ECONNRESET'))
       },
     })
-    const one = poolOfOne()
+    const one = await poolOfOne()
     one.sim.next({ on: 'usage', status: 404, body: () => broken })
     const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
     expect(err).toMatchObject({ status: 404 })
@@ -112,7 +112,7 @@ describe('an error of any length is read to 64 KiB, and the rest is dropped', ()
 
 describe('a successful response has a limit too', () => {
   test('of an account request', async () => {
-    const one = poolOfOne()
+    const one = await poolOfOne()
     const endless = flood(200, 'usage')
     one.sim.next(endless.fault)
     const err = await rejection(callAsAccount(one.deps, one.id, { path: '/wham/usage', timeoutMs: 1000 }))
@@ -132,12 +132,12 @@ describe('a successful response has a limit too', () => {
   })
 
   test('of a compaction', async () => {
-    const app = testApp()
+    const app = await testApp()
     const endless = flood(200, 'compact')
     app.members[0]?.sim.next(endless.fault)
     const route = 'POST /backend-api/codex/responses/compact'
     expect(await getAnswer(app, route, { json: COMPACT_BODY })).toMatchObject({ status: 200 }) // by another attempt
-    expect(app.attemptRows()).toMatchObject([{ code: 'upstream_error' }, { code: null }])
+    expect(await app.attemptRows()).toMatchObject([{ code: 'upstream_error' }, { code: null }])
     expectBounded(endless, 16 * MIB)
   })
 })
@@ -150,7 +150,7 @@ describe('a compressed response, which is never requested', () => {
     ['a model turn', 'responses', 500],
     ['a compaction', 'compact', 400],
   ] as const)('that is an error of %s is not decompressed: its status counts', async (_what, on, status) => {
-    await using service = Object.assign(liveService({ settings: { upstreamStreamTransport: 'http' } }), {
+    await using service = Object.assign(await liveService({ settings: { upstreamStreamTransport: 'http' } }), {
       [Symbol.asyncDispose]: () => service.stop(),
     })
     service.members[0]?.sim.always({ on, status, body: BOMB, headers: GZIP })
@@ -164,7 +164,7 @@ describe('a compressed response, which is never requested', () => {
   })
 
   test('that is a stream is attributed to a proxy on the way, not to the account', async () => {
-    const app = testApp()
+    const app = await testApp()
     const body = gzipSync('data: {"type":"response.completed"}\n\n')
     app.members[0]?.sim.always({ status: 200, body, headers: { 'content-encoding': 'br' } })
     const { status, text } = await getAnswer(app, TURN, { json: codexBody('hello') })

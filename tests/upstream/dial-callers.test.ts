@@ -30,9 +30,9 @@ const CALLERS: Readonly<Record<string, readonly string[]>> = {
   'src/proxy/exchange/socket-fallback.ts isProxied': ['route', 'route'],
   // the endpoint that is tested
   'src/upstream/egress-test.ts fetch': ['route'],
-  // model sources, which have keys of their own and no account
-  'src/upstream/source-fetch.ts fetchAt': ['no route'],
-  'src/upstream/source-fetch.ts isProxied': ['NOT_FOR_AN_ACCOUNT'],
+  // model sources and receivers of alerts, which have no account
+  'src/upstream/guarded-fetch.ts fetchAt': ['no route'],
+  'src/upstream/guarded-fetch.ts isProxied': ['NOT_FOR_AN_ACCOUNT'],
   // the doctor: whether ChatGPT can be reached at all, without a token
   'src/ops/upstream-checks.ts fetch': ['NOT_FOR_AN_ACCOUNT'],
   'src/ops/upstream-checks.ts socketAgent': ['NOT_FOR_AN_ACCOUNT'],
@@ -103,7 +103,7 @@ test('no call reads the environment itself', () => {
     'src/model/egress/route.ts',
     'src/model/egress/routes.ts',
     'src/ops/upstream-checks.ts',
-    'src/upstream/source-fetch.ts',
+    'src/upstream/guarded-fetch.ts',
   ])
   const literal = sources.filter(({ text }) => /kind: 'environment'/.test(text)).map(({ path }) => path)
   expect(literal).toEqual(['src/model/egress/route.ts'])

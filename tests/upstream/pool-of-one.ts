@@ -18,7 +18,7 @@ import { createUpstream, type Upstream } from '../support/upstream/app.ts'
 const ORIGIN = 'http://upstream.test'
 
 /** `over.fetch` is between the code and the upstream. */
-export const poolOfOne = (
+export const poolOfOne = async (
   options: AccountOptions = {},
   over: { fetch?: (upstream: Upstream) => Upstream['fetch'] } = {},
 ) => {
@@ -29,7 +29,9 @@ export const poolOfOne = (
   const random = seededRandom(5)
   const sealer = createSealer(random.bytes(32), random)
   const actor = { id: 'test', method: null, address: null, at: clock.now() }
-  const { id } = commit(db, (tx) => importAccount(tx, parseAuthJson(sim.authJson(), 'a'), { sealer, random, actor }))
+  const { id } = await commit(db, (tx) =>
+    importAccount(tx, parseAuthJson(sim.authJson(), 'a'), { sealer, random, actor }),
+  )
   const dial = createDial({}, (over.fetch?.(upstream) ?? upstream.fetch) as typeof fetch, {
     trustsSocketEnvironment: true,
     random,
@@ -54,7 +56,7 @@ export const poolOfOne = (
       },
     },
     getRoute: () => AS_ENVIRONMENT,
-    lock: (accountId: string) => {
+    lock: async (accountId: string) => {
       if (isLockedElsewhere) return null
       locks.push(accountId)
       return { release: () => void locks.splice(locks.indexOf(accountId), 1) }
@@ -62,7 +64,7 @@ export const poolOfOne = (
     onPermanentFailure: (accountId: string, code: string) => failures.push({ id: accountId, code }),
     onRenewed: () => {},
   }
-  const credentials = new Credentials(deps)
+  const credentials = await Credentials.open(deps)
   onChange(db, () => credentials.reload())
   return {
     clock,
@@ -76,7 +78,7 @@ export const poolOfOne = (
     credentials,
     failures,
     /** The credentials of another process, which learns of changes only when it reads the row. */
-    another: () => new Credentials(deps),
+    another: (own: { node?: number } = {}) => Credentials.open({ ...deps, ...own }),
     /** Whether another process holds the lock of every account. */
     lockElsewhere: (isLocked: boolean) => {
       isLockedElsewhere = isLocked
@@ -86,7 +88,7 @@ export const poolOfOne = (
     /** Lets the time limit of the refresh under way pass. */
     timeOut: () => limits.at(-1)?.abort(new DOMException('late', 'TimeoutError')),
     deps: { dial, baseUrl: `${ORIGIN}/backend-api`, clock, credentials },
-    stored: () => openTokens(sealer, getAccount(db, id)),
+    stored: async () => openTokens(sealer, await getAccount(db, id)),
     refreshes: () => upstream.requests.filter(({ path }) => path === '/oauth/token').length,
   }
 }

@@ -1,8 +1,9 @@
 /** The allowed addresses of a model source, in every notation. */
 import { describe, expect, test } from 'bun:test'
 import type { Dial } from '../../src/upstream/dial.ts'
+import { GuardedFetch, type Lookup } from '../../src/upstream/guarded-fetch.ts'
 import { getBaseUrl, getForms, problemOfAddress } from '../../src/upstream/source-address.ts'
-import { type Lookup, SourceFetch } from '../../src/upstream/source-fetch.ts'
+import { SourceFetch } from '../../src/upstream/source-fetch.ts'
 
 /** What attackers write for 169.254.169.254, other metadata services, and this server. */
 const REFUSED: readonly string[] = [
@@ -189,7 +190,7 @@ const fetchWith = (over: { lookup?: Lookup; isProxied?: boolean; answer?: () => 
     },
   }
   const own = () => ({ port: 2455, publicUrl: 'https://sluice.example' })
-  return { calls, sources: new SourceFetch({ dial, lookup: over.lookup ?? lookup, own }) }
+  return { calls, sources: new SourceFetch(new GuardedFetch({ dial, lookup: over.lookup ?? lookup, own })) }
 }
 
 const call = { path: '/models', accept: 'application/json', signal: new AbortController().signal }
@@ -202,7 +203,7 @@ describe('refused', () => {
     const { calls, sources } = fetchWith()
     const baseUrl = getBaseUrl(text)
     if (baseUrl === null) return // not a URL for this runtime, so it is not stored either
-    expect(await sources.getProblem(baseUrl)).toMatch(/cannot be|belongs to no single server/)
+    expect(await sources.getProblem(baseUrl)).toMatch(/is not allowed|cannot call|belongs to no single server/)
     // Also when it was stored before the rule existed, and without our parsing in between.
     for (const url of [baseUrl, text.replace(/\/v1$/, '')])
       expect(await sources.fetch(at(url), call).catch((err) => err.code)).toBe('model_source_unreachable')

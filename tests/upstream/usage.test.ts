@@ -7,11 +7,11 @@ import { UpstreamRejection } from '../../src/upstream/account-call.ts'
 import { fetchUsage, judgeUsageFailure } from '../../src/upstream/usage.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
 
-const usageRequests = ({ upstream }: ReturnType<typeof poolOfOne>) =>
+const usageRequests = ({ upstream }: Awaited<ReturnType<typeof poolOfOne>>) =>
   upstream.requests.filter(({ path }) => path.startsWith('/backend-api/wham/usage'))
 
 test('windows are assigned by their length, with the time of the report', async () => {
-  const one = poolOfOne({ plan: 'pro' })
+  const one = await poolOfOne({ plan: 'pro' })
   const now = one.clock.now()
   one.sim.setUsage({ primary: { usedPercent: 40, windowMinutes: 10_080, resetAt: now + 60_000 } })
   const snapshot = await fetchUsage(one.deps, one.id)
@@ -20,7 +20,7 @@ test('windows are assigned by their length, with the time of the report', async 
 })
 
 test('an expired token is refreshed once and the request repeated', async () => {
-  const one = poolOfOne()
+  const one = await poolOfOne()
   one.sim.expireAccessToken()
   expect(await fetchUsage(one.deps, one.id)).toMatchObject({ planType: 'plus' })
   expect(one.refreshes()).toBe(1)
@@ -29,7 +29,7 @@ test('an expired token is refreshed once and the request repeated', async () => 
 
 describe('a temporary failure', () => {
   test.each([408, 429, 500, 502])('%d is retried after a pause that doubles', async (status) => {
-    const one = poolOfOne()
+    const one = await poolOfOne()
     one.sim.next({ on: 'usage', status }, { on: 'usage', status })
     const answer = fetchUsage(one.deps, one.id)
     await one.clock.advance(499)
@@ -43,7 +43,7 @@ describe('a temporary failure', () => {
   })
 
   test('is an error after the third attempt', async () => {
-    const one = poolOfOne()
+    const one = await poolOfOne()
     one.sim.always({ on: 'usage', status: 503, body: { error: { code: 'overloaded', message: 'Later.' } } })
     const err = rejection(fetchUsage(one.deps, one.id))
     await one.clock.advance('2s')
@@ -52,7 +52,7 @@ describe('a temporary failure', () => {
   })
 
   test('is a broken connection too', async () => {
-    const one = poolOfOne()
+    const one = await poolOfOne()
     one.sim.next({ on: 'usage', reset: true })
     const answer = fetchUsage(one.deps, one.id)
     await one.clock.advance('1s')
@@ -61,7 +61,7 @@ describe('a temporary failure', () => {
 })
 
 test('is a timeout after ten seconds', async () => {
-  const one = poolOfOne()
+  const one = await poolOfOne()
   one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
   const err = rejection(fetchUsage(one.deps, one.id))
   await one.clock.advance('10s')
@@ -69,7 +69,7 @@ test('is a timeout after ten seconds', async () => {
 })
 
 test('aborting rejects with the reason', async () => {
-  const one = poolOfOne()
+  const one = await poolOfOne()
   one.sim.always({ on: 'usage', delayHeadersMs: 3_600_000 })
   const stop = new AbortController()
   const err = rejection(fetchUsage(one.deps, one.id, stop.signal))
@@ -79,7 +79,7 @@ test('aborting rejects with the reason', async () => {
 })
 
 test.each(['not json', '{"unrelated":true}', '[]'])('an empty report is an error: %s', async (body) => {
-  const one = poolOfOne()
+  const one = await poolOfOne()
   one.sim.next({ on: 'usage', status: 200, body })
   expect(await rejection(fetchUsage(one.deps, one.id))).toMatchObject({ code: 'upstream_error' })
 })

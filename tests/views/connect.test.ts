@@ -8,3 +8,10 @@ test('every client has a rule that shows its text', async () => {
   const ids = snippets({ baseUrl: '', key: '', model: '' }).map(({ id }) => id)
   expect(ids.filter((id) => !styles.includes(`:has([value="${id}"]:checked) [data-client="${id}"]`))).toEqual([])
 })
+
+test('docs/claude-code.md has the settings of the tab', async () => {
+  const guide = await Bun.file(resolve(import.meta.dir, '../../docs/claude-code.md')).text()
+  const all = snippets({ baseUrl: 'http://127.0.0.1:2455', key: 'sk-clb-…', model: 'gpt-5.5' })
+  const settings = all.find(({ id }) => id === 'claude-code')?.parts[0]?.text
+  expect(guide).toContain(settings ?? '-')
+})

@@ -1,4 +1,4 @@
-/** One account: its state and why, what you can do about it, and four tabs with details. */
+/** One account: its state and why, what you can do about it, and tabs with details. */
 import type { FC } from 'hono/jsx'
 import type { OfferedAction } from '../../src/model/accounts/account-actions.ts'
 import type { AccountHistoryEntry } from '../../src/model/accounts/account-events-read.ts'
@@ -11,12 +11,14 @@ import { type EventsProps, EventsTab } from './events.tsx'
 import { AccountHead } from './head.tsx'
 import { accountPath } from './links.ts'
 import { type RoutingProps, RoutingTab } from './routing.tsx'
+import { type StatementProps, StatementTab } from './statement.tsx'
 import { type UsageProps, UsageTab } from './usage.tsx'
 
 export type TabName = Tab['tab']
 
 export type Tab =
   | ({ tab: 'usage' } & UsageProps)
+  | ({ tab: 'statement' } & StatementProps)
   | ({ tab: 'routing' } & RoutingProps)
   | ({ tab: 'events' } & EventsProps)
   | ({ tab: 'credentials' } & CredentialsProps)
@@ -67,6 +69,7 @@ AccountPage.title = ({ account }) => account.displayName
 
 const LABELS: Record<TabName, string> = {
   usage: 'Usage',
+  statement: 'Statement',
   routing: 'Routing',
   events: 'Events',
   credentials: 'Credentials',
@@ -76,6 +79,8 @@ const Content: FC<Pick<AccountProps, 'account' | 'content' | 'now'>> = ({ accoun
   switch (content.tab) {
     case 'usage':
       return <UsageTab {...content} account={account} now={now} />
+    case 'statement':
+      return <StatementTab {...content} />
     case 'routing':
       return <RoutingTab {...content} account={account} />
     case 'events':

@@ -42,6 +42,7 @@ const KINDS: Record<AccountHistoryEntry['kind'], string> = {
   plan: 'Plan',
   reset: 'Reset',
   window: 'Window',
+  statement: 'Statement',
 }
 
 const resultText = ({ kind, result }: AccountHistoryEntry): string => {

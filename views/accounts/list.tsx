@@ -44,6 +44,7 @@ export const AccountsPage: FC<AccountsProps> = (props) => {
         <span class="muted" {...live({ id: 'account-count', topics: ['accounts'], src })}>
           {countText(props)}
         </span>
+        {mayWrite && <ButtonLink href="/accounts/import">Import</ButtonLink>}
         <ButtonLink href={SIMULATOR}>Routing simulator</ButtonLink>
         <AddAccount mayWrite={mayWrite} />
       </header>
@@ -89,6 +90,11 @@ const Empty: FC<{ mayWrite: boolean; src: string }> = ({ mayWrite, src }) => (
   <section class="card empty" {...live({ id: 'accounts-none', topics: ['accounts'], src })}>
     <p>No accounts yet. Add a ChatGPT account to start serving requests.</p>
     <AddAccount mayWrite={mayWrite} />
+    {mayWrite && (
+      <p>
+        Coming from codex-lb or another tool? <a href="/accounts/import">Import your accounts and keys</a>.
+      </p>
+    )}
   </section>
 )
 

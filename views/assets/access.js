@@ -78,14 +78,14 @@
       input.focus()
     },
     'sign-in-passkey'(el) {
-      withPasskey(
+      void withPasskey(
         el,
         () => assertion('sign-in'),
         () => go(el.dataset.then),
       )
     },
     'confirm-passkey'(el) {
-      withPasskey(
+      void withPasskey(
         el,
         () => assertion('step-up'),
         () => (dialog.contains(el) ? confirmed() : go(el.dataset.then)),
@@ -130,7 +130,7 @@
     for (const input of form.querySelectorAll('.password-field input')) setShown(input, false)
     if (!form.matches('[data-passkey]')) return
     event.preventDefault()
-    withPasskey(
+    void withPasskey(
       form,
       () => registration(form.elements.name.value),
       () => go(form.dataset.then),
@@ -145,6 +145,12 @@
     if (isStale) location.reload()
   })
 
+  // The line at the top of the page goes with the next message of the server, so the form says it, too.
+  const unanswered = (form) => {
+    const place = form?.matches?.('form:not([data-expects])') && form.querySelector('.form-problem')
+    if (place) say(place, 'Sluice didn’t answer. Try again.')
+  }
+  on('htmx:error', ({ detail }) => unanswered(detail.ctx?.sourceElement))
   // Remove the result of the previous attempt.
   on('htmx:before:request', ({ target }) => {
     target.querySelector('.form-problem')?.replaceChildren()
@@ -153,6 +159,7 @@
   on('htmx:before:response', (event) => {
     const { ctx } = event.detail
     const form = ctx.sourceElement
+    if (!ctx.response.raw.ok && !ctx.hx.retarget && !ctx.hx.redirect) unanswered(form) // from a proxy
     if (ctx.response.status === 403 && ctx.hx.retarget === '#dialog')
       replay = () => {
         replayed = form

@@ -67,7 +67,7 @@
     if (lost?.isConnected && !isHeld(document.body)) location.reload()
     for (const el of stale) {
       if (!el.isConnected) stale.delete(el)
-      else if (!busy.has(el) && !isHeld(el)) renew(el)
+      else if (!busy.has(el) && !isHeld(el)) void renew(el)
     }
   }
   const told = (topics) => {

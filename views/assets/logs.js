@@ -40,7 +40,7 @@
   }
   const go = (href) => {
     history.pushState(null, '', href)
-    show()
+    void show()
   }
   const without = () => {
     const url = new URL(location.href)
@@ -218,11 +218,11 @@
     pausedBy = null
     write('', false)
     askedAt = 0
-    ask()
+    void ask()
   }
   document.body.addEventListener('live:logs', ask)
   setInterval(() => {
-    if (isDue || Date.now() - askedAt >= 6e3) ask()
+    if (isDue || Date.now() - askedAt >= 6e3) void ask()
   }, 250)
   // Keep `live` in the URL, and in the links and filters of the list.
   const keep = (href) => {

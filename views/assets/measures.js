@@ -135,7 +135,7 @@
   }
   document.addEventListener('click', ({ target }) => {
     const list = target.closest('[data-path-test]') && document.getElementById('path-test')
-    if (list) measureIn(list)
+    if (list) void measureIn(list)
   })
   document.querySelectorAll('[data-measure-now]').forEach(measureIn)
 })()

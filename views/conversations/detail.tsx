@@ -73,7 +73,7 @@ const Facts: FC<ConversationView> = (one) => (
       <span class="muted">· {spanText(Date.parse(one.latest) - Date.parse(one.start))}</span>
     </Fact>
     <Fact name="Key">{one.apiKeyName ?? (one.apiKeyId ? 'Deleted key' : 'None')}</Fact>
-    <Fact name="Client">{one.dominantUseragentGroup ?? 'Unknown'}</Fact>
+    <Fact name="Client">{one.dominantClientName ?? 'Unknown'}</Fact>
     <Fact name={one.accountCount === 1 ? 'Account' : 'Accounts'}>
       {one.accounts.length === 0
         ? 'None'
@@ -112,8 +112,10 @@ const Facts: FC<ConversationView> = (one) => (
   </dl>
 )
 
-const movesText = ({ moves, movedInputTokens }: ConversationView): string =>
-  moves === 0 ? 'None' : `${plural(moves, 'move')}, ${countText(movedInputTokens)} tokens sent uncached`
+const movesText = ({ moves, movedInputTokens, avoidableMoves }: ConversationView): string =>
+  moves === 0
+    ? 'None'
+    : `${plural(moves, 'move')}, ${countText(movedInputTokens)} tokens sent uncached, ${countText(avoidableMoves)} avoidable`
 
 const resultsText = ({ requestCount, errors, cancelled }: ConversationView): string =>
   [plural(requestCount, 'request'), plural(errors, 'error'), `${countText(cancelled)} cancelled`].join(', ')

@@ -9,6 +9,7 @@ import { ButtonLink } from '../ui/button.tsx'
 import { TextCard } from '../ui/card.tsx'
 import { Action, Outcome } from '../ui/form.tsx'
 import { Since, Until } from '../ui/time.tsx'
+import { claudeModelsText } from './claude-models.tsx'
 import { Connect, type ConnectProps } from './connect.tsx'
 import type { Choice } from './form.tsx'
 import { LimitList } from './limits.tsx'
@@ -198,6 +199,7 @@ const Policy: FC<KeyProps> = ({ apiKey, accountNames, sourceNames, isOwn }) => {
       <Fact name="Fast mode">
         {apiKey.prohibitFastMode === null ? 'as in the settings' : FAST_MODE_NAMES[apiKey.prohibitFastMode]}
       </Fact>
+      {apiKey.claudeModels && <Fact name="Claude names">{claudeModelsText(apiKey.claudeModels, null)}</Fact>}
       {!isOwn && (
         <Fact name="Accounts">
           {apiKey.accountAssignmentScopeEnabled ? names.join(', ') || 'none' : 'all accounts'}

@@ -1,8 +1,10 @@
 /** The fields of a key: name, models and expiry are visible, everything else is folded. The same form creates and edits. */
 import type { FC, PropsWithChildren } from 'hono/jsx'
+import type { ClaudeOffers } from '../../src/settings/fields.ts'
 import { plural } from '../ui/amounts.ts'
 import { Check, Field, Switch } from '../ui/form.tsx'
 import { getOptions, type Option, plainOptions, Select, withChosenOption } from '../ui/select.tsx'
+import { ClaudeModelsInput } from './claude-models.tsx'
 import { type LimitBound, LimitRows } from './form-limits.tsx'
 import { type ApiKey, FAST_MODE_NAMES } from './words.ts'
 
@@ -18,6 +20,8 @@ export interface KeyChoices {
   owners: readonly Choice[]
   efforts: readonly string[]
   tiers: readonly string[]
+  /** For Claude names. */
+  claude: ClaudeOffers
   /** The user changes only their own keys, within these bounds; null: every field is shown. */
   own: OwnBounds | null
 }
@@ -211,6 +215,15 @@ const Routing: FC<FieldsProps> = ({ choices, apiKey }) => {
         value={apiKey?.enforcedServiceTier ?? ''}
       />
       <Select label="Fast mode" name="prohibitFastMode" options={FAST_MODE} value={apiKey?.prohibitFastMode ?? ''} />
+      <div class="field">
+        <span class="field-label">Models for Claude names</span>
+        <ClaudeModelsInput
+          name="claudeModels"
+          models={apiKey?.claudeModels ?? null}
+          offers={choices.claude}
+          none="As in the settings"
+        />
+      </div>
       <Select
         label="Traffic class"
         name="trafficClass"

@@ -79,6 +79,12 @@ export const snippets = (to: Connection): readonly Snippet[] => {
       parts: [{ where: 'In `opencode.json`:', text: openCodeConfig(to) }],
       wrongKey: 'Wrong key: `Invalid API key`.',
     },
+    {
+      id: 'claude-code',
+      label: 'Claude Code',
+      parts: [{ where: 'In `~/.claude/settings.json`:', text: claudeCodeSettings(to) }],
+      wrongKey: 'Wrong key: `Failed to authenticate. API Error: 401 Invalid API key`.',
+    },
     usageSnippet(to),
     {
       id: 'curl',
@@ -192,6 +198,36 @@ const OPENCODE_MODEL = {
   limit: { context: 272_000, output: 128_000 },
   modalities: { input: ['text', 'image', 'pdf'], output: ['text'] },
 }
+
+/**
+ * Without the default models, Claude Code uses the main model also for titles and summaries. The context settings are
+ * needed because Claude Code assumes a million tokens for unknown model names. The last settings make it contact only
+ * Sluice (2.1.332).
+ */
+const claudeCodeSettings = ({ baseUrl, key, model }: Connection): string =>
+  JSON.stringify(
+    {
+      env: {
+        ANTHROPIC_BASE_URL: baseUrl,
+        ANTHROPIC_AUTH_TOKEN: key,
+        ANTHROPIC_MODEL: `claude-${model}`,
+        ANTHROPIC_DEFAULT_OPUS_MODEL: 'claude-opus',
+        ANTHROPIC_DEFAULT_SONNET_MODEL: 'claude-sonnet',
+        ANTHROPIC_DEFAULT_HAIKU_MODEL: 'claude-haiku',
+        CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: '1',
+        CLAUDE_CODE_MAX_CONTEXT_TOKENS: CONTEXT,
+        CLAUDE_CODE_AUTO_COMPACT_WINDOW: CONTEXT,
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL: '1',
+      },
+      skipWebFetchPreflight: true,
+      permissions: { defaultMode: 'default' },
+    },
+    null,
+    2,
+  )
+
+const CONTEXT = '272000'
 
 const usageSnippet = (to: Connection): Snippet => ({
   id: 'usage',

@@ -40,6 +40,10 @@ export const KeyTestForm: FC<{ id: string; whyNot?: string | null }> = ({ id, wh
     </p>
     <Form name="test" action={`/api/api-keys/${id}/test`} target="#key-test">
       <div class="actions">
+        <select name="dialect" class="key-test-as" aria-label="Send it as">
+          <option value="responses">As an OpenAI client</option>
+          <option value="messages">As Claude Code</option>
+        </select>
         <button class="button button-plain" type="submit" disabled={whyNot !== null} data-path-test>
           Test key
         </button>

@@ -64,7 +64,20 @@ const List: FC<ListProps> = ({ candidates, chosen }) => (
   </ul>
 )
 
-const whyText = (candidate: CandidateView, chosen: CandidateView | null): string => {
+const whyText = (candidate: CandidateView, chosen: CandidateView | null): string =>
+  [verdictText(candidate, chosen), priceText(candidate)].filter(Boolean).join('; ')
+
+/** What a move and staying cost, when a move was weighed. */
+const priceText = ({ stayPercent, movePercent }: CandidateView): string | null => {
+  if (stayPercent !== null && stayPercent > 100) return 'the next request is larger than what is left'
+  if (stayPercent !== null) return `staying uses ${percentText(stayPercent)} of its remaining quota`
+  if (movePercent !== null && movePercent > 100) return 'the cached tokens alone are more than what is left'
+  return movePercent === null ? null : `moving uses ${percentText(movePercent)} of its remaining quota`
+}
+
+const percentText = (percent: number): string => `${Number(percent.toPrecision(2))} %`
+
+const verdictText = (candidate: CandidateView, chosen: CandidateView | null): string => {
   const { reason, until, resetDays } = candidate
   if (candidate === chosen) return 'chosen'
   if (resetsLater(candidate, chosen))

@@ -92,7 +92,12 @@ const Facts: FC<RequestView> = (request) => (
           {request.movedAccount && <span class="muted"> · conversation moved to this account</span>}
         </Fact>
       )}
-      <Fact name="Key">{request.apiKeyName ?? noKeyText(request)}</Fact>
+      <Fact name="Key">
+        {request.apiKeyName ?? noKeyText(request)}
+        {request.borrowed && (
+          <span class="muted"> · borrowed: its owner had used up their share, and other users were idle</span>
+        )}
+      </Fact>
       <Fact name="Request">
         <code>{request.route}</code>
         <span class="muted"> {getWay(request)}</span>
@@ -104,7 +109,12 @@ const Facts: FC<RequestView> = (request) => (
         )}
       </Fact>
       {request.failurePhase && <Fact name="Phase">{phaseText(request.failurePhase)}</Fact>}
-      <Fact name="Client">{request.useragent ?? request.useragentGroup}</Fact>
+      <Fact name="Client">
+        {request.clientName}
+        {request.useragent && request.useragent !== request.clientName && (
+          <span class="muted"> {request.useragent}</span>
+        )}
+      </Fact>
       <Fact name="Address">{request.clientIp}</Fact>
       <Fact name="Request ID">
         <Copied text={request.requestId} />

@@ -203,7 +203,7 @@ const CELLS: Record<MoreColumn, (request: LogEntry) => string | null> = {
   effort: ({ reasoningEffort }) => reasoningEffort,
   kind: ({ requestKind, transport }) => `${KIND_NAMES[requestKind]}, ${transport}`,
   route: ({ route }) => route,
-  tool: ({ useragentGroup }) => useragentGroup,
+  tool: ({ clientName }) => clientName,
   address: ({ clientIp }) => clientIp,
   request: ({ requestId }) => requestId,
   paid: ({ paidCredits }) => (paidCredits ? 'paid credits' : null),

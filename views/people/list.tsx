@@ -1,5 +1,6 @@
 /** The users: name, role, ways to sign in, and the actions on each. */
 import type { FC } from 'hono/jsx'
+import type { ShareUse } from '../../src/model/shares/shares.ts'
 import type { User } from '../../src/model/users/people-view.ts'
 import { type Session, SessionRow } from '../me/sessions.tsx'
 import { Badge, type Tone } from '../ui/badge.tsx'
@@ -8,11 +9,14 @@ import { Action, Field, Form } from '../ui/form.tsx'
 import { getOptions, Options, withChosenOption } from '../ui/select.tsx'
 import { Since, Until } from '../ui/time.tsx'
 import { DeleteProxyUser, returnText } from './delete.tsx'
+import { ShareForm, ShareLine } from './shares.tsx'
 
 export interface ListedUser extends User {
   isSelf: boolean
   /** Whether the signed-in user's role covers this one (spec §5, delegation). */
   isManageable: boolean
+  /** The use of their share of the pool. Empty if they have none. */
+  shareUses: readonly ShareUse[]
   /** Where they are signed in; empty for users who are not manageable. */
   sessions: readonly Session[]
   /**
@@ -65,6 +69,7 @@ const PersonRow: FC<Omit<ListProps, 'users'> & { user: ListedUser }> = ({ user, 
           {user.lastLoginMethod && `, ${METHODS[user.lastLoginMethod] ?? user.lastLoginMethod}`}
         </span>
       )}
+      <ShareLine uses={user.shareUses} />
     </div>
     {!isShort && <Manage user={user} roles={roles} now={now} />}
   </li>
@@ -144,6 +149,13 @@ const Manage: FC<{ user: ListedUser; roles: readonly RoleOption[]; now: string }
       </summary>
       <div class="person-controls">
         <EditForm user={user} roles={roles} />
+        <ShareForm
+          name={`share-${user.id}`}
+          of={user.username}
+          action={`/api/dashboard-users/${user.id}`}
+          share={user.share}
+          hint="Share of the pool’s capacity, for all keys of this user together. Leave both empty to use the share of the role."
+        />
         <div class="actions">
           {user.status === 'invited' ? <InviteActions user={user} roles={roles} /> : <UserActions user={user} />}
         </div>

@@ -4,6 +4,7 @@ import type { permissionViews, RoleView } from '../../src/model/users/people-rol
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
 import { Action, Field, Form } from '../ui/form.tsx'
+import { ShareForm } from './shares.tsx'
 
 type PermissionView = ReturnType<typeof permissionViews>[number]
 
@@ -52,6 +53,15 @@ const RoleRow: FC<RolesProps & { role: RoleView }> = ({ role, ...props }) => (
         <span class="sr"> of {role.name}</span>
       </summary>
       {role.locked || !props.canEdit ? <GrantList role={role} {...props} /> : <RoleEditor role={role} {...props} />}
+      {props.canEdit && role.assignableToUsers && (
+        <ShareForm
+          name={`share-${role.id}`}
+          of={role.name}
+          action={`/api/dashboard-roles/${role.id}`}
+          share={role.share}
+          hint="Each user with this role gets this share of the pool’s capacity, unless they have their own. Leave both empty for no share."
+        />
+      )}
       {role.locked && props.canEdit && (
         <div class="actions actions-below">
           <CloneLink role={role} />

@@ -9,7 +9,8 @@ import type { Report, ReportQuery } from '../../src/model/reports/reports.ts'
 import type { Logs } from '../logs/page.tsx'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink } from '../ui/button.tsx'
-import { Filter, FilterActions, getOptions, plainOptions } from '../ui/select.tsx'
+import { TextCard } from '../ui/card.tsx'
+import { Filter, FilterActions, getOptions, type Option, plainOptions } from '../ui/select.tsx'
 import { getCost, tokens, unpricedText } from './amounts.ts'
 import { ReportChart } from './chart.tsx'
 import { DayFigures } from './days.tsx'
@@ -101,6 +102,7 @@ export const ReportPage: FC<ReportView> = (report) => (
         />
       )}
     </div>
+    <Moves {...report.summary} />
     <DayFigures {...report} />
     {report.planner && <PlannedStarts {...report.planner} />}
     <p class="small muted">
@@ -138,7 +140,7 @@ const Presets: FC<ReportView> = ({ range, params }) => (
 
 const Range: FC<ReportView> = (report) => {
   const { startDate, endDate, timezone, asked, options, links, chart, params, byClient, showsAccounts } = report
-  const clients = byClient.flatMap(({ id }) => id ?? [])
+  const clients = byClient.flatMap(({ id, name }): Option[] => (id === null ? [] : [[id, name ?? id]]))
   const isNarrowed = Object.values(asked).some(({ length }) => length > 0)
   const clear = isNarrowed
     ? hrefWith(params, { account_id: null, api_key_id: null, source_id: null, model: null, client: null })
@@ -166,7 +168,7 @@ const Range: FC<ReportView> = (report) => {
           <Filter label="Key" name="api_key_id" chosen={asked.api_key_id[0]} options={getOptions(options.keys)} />
         )}
         <Filter label="Model" name="model" chosen={asked.model[0]} options={plainOptions(options.models)} />
-        <Filter label="Client" name="client" chosen={asked.client[0]} options={plainOptions(clients)} />
+        <Filter label="Client" name="client" chosen={asked.client[0]} options={clients} />
         {asked.source_id.map((id) => (
           <input type="hidden" name="source_id" value={id} />
         ))}
@@ -210,6 +212,17 @@ const Summary: FC<ReportView> = ({ summary, comparison, chart }) => {
     </dl>
   )
 }
+
+/** What it cost to move conversations between accounts. */
+const Moves: FC<Sums> = ({ moves, avoidableMoves, movedInputTokens }) =>
+  moves > 0 && (
+    <TextCard id="moves" title="Moved conversations" help="moves">
+      <p>
+        {plural(moves, 'move')} cost {shortCount(movedInputTokens)} uncached tokens, {countText(avoidableMoves)}{' '}
+        {avoidableMoves === 1 ? 'was' : 'were'} avoidable.
+      </p>
+    </TextCard>
+  )
 
 const paceText = ({ paceUsd, spentUsd }: ReportView['chart']['month']): string | null =>
   paceUsd === null || spentUsd === 0 ? null : `on pace for ${dollarText(paceUsd)}`

@@ -1,9 +1,9 @@
 /** `/reports/strategies`: what each routing strategy would have done with the logged requests. */
 import type { FC } from 'hono/jsx'
-import type { StrategyReport } from '../../src/model/replay/strategy-report.ts'
+import type { MoveRuleResult, StrategyReport } from '../../src/model/replay/strategy-report.ts'
 import type { Settings } from '../../src/settings/schema.ts'
 import { choiceWords } from '../settings/words.ts'
-import { countText, plural } from '../ui/amounts.ts'
+import { countText, plural, shortCount } from '../ui/amounts.ts'
 import { ButtonLink, Submit } from '../ui/button.tsx'
 import { Card, TextCard } from '../ui/card.tsx'
 import { Form, NeedsScript, Outcome } from '../ui/form.tsx'
@@ -41,6 +41,7 @@ export const StrategiesPage: FC<StrategiesView> = (view) => (
       </p>
     )}
     {view.state?.kind === 'done' && <Results {...view} report={view.state.value} />}
+    {view.state?.kind === 'done' && view.state.value.requests > 0 && <MoveRules {...view.state.value.moveRules} />}
   </div>
 )
 
@@ -154,6 +155,35 @@ const Row: FC<RowProps> = ({ result, isCurrent, isEditable, version }) => {
     </tr>
   )
 }
+
+/** Both rules for moves, with the strategy in use. */
+const MoveRules: FC<StrategyReport['moveRules']> = ({ priced, fixed }) => (
+  <Card id="move-rules" title="Moves with the strategy in use">
+    <div class="scroll-x" tabindex={0}>
+      <table class="figures strategies">
+        <TableHead
+          texts={['A conversation moves']}
+          numbers={['Moved conversations', 'Cached tokens lost', 'Rejected']}
+        />
+        <tbody>
+          <Rule name="if it costs less than staying" isCurrent result={priced} />
+          <Rule name="always at 95 % of the 5-hour window" result={fixed} />
+        </tbody>
+      </table>
+    </div>
+  </Card>
+)
+
+const Rule: FC<{ name: string; isCurrent?: boolean; result: MoveRuleResult }> = ({ name, isCurrent, result }) => (
+  <tr>
+    <th scope="row">
+      {name} {isCurrent && <span class="tag">in use</span>}
+    </th>
+    <Figure value={result.moves} range={null} />
+    <td class="number">{shortCount(Math.round(result.movedTokens))}</td>
+    <Figure value={result.rejected} range={null} />
+  </tr>
+)
 
 interface FigureProps {
   value: number | null

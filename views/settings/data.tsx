@@ -111,7 +111,7 @@ export const SizesPage: FC<TableSizes> = (sizes) => (
 /** Loaded after the page. Small tables are folded away. */
 export const Sizes: FC<TableSizes> = ({ tables, isExact }) => (
   <>
-    {!isExact && <p class="hint">Sizes are estimates. Row counts are exact.</p>}
+    {!isExact && <p class="hint">This database is large, so some of these numbers are estimates.</p>}
     <SizeTable tables={tables.slice(0, LARGEST)} caption="Largest tables" />
     {tables.length > LARGEST && (
       <details class="as-table">

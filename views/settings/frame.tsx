@@ -7,6 +7,7 @@ export type TabId =
   | 'routing'
   | 'sources'
   | 'automations'
+  | 'alerts'
   | 'network'
   | 'data'
   | 'audit'

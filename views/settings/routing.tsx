@@ -27,6 +27,7 @@ export const RoutingPage: FC<Routing> = ({ frame, now, done, problem, settings, 
       <>
         <SettingsCard section="routing" settings={settings} />
         <SettingsCard section="affinity" settings={settings} />
+        <SettingsCard section="claude" settings={settings} />
         <SettingsCard section="windows" settings={settings} />
         <SettingsCard section="planner" settings={settings} />
         <SettingsCard section="resets" settings={settings} />

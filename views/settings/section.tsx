@@ -3,6 +3,7 @@ import type { FC } from 'hono/jsx'
 import type { SettingField } from '../../src/settings/fields.ts'
 import type { SettingName } from '../../src/settings/schema.ts'
 import type { Section } from '../../src/settings/setting.ts'
+import { ClaudeModelsInput, claudeModelsText, isClaudeModels } from '../keys/claude-models.tsx'
 import { countText } from '../ui/amounts.ts'
 import { Submit } from '../ui/button.tsx'
 import { Card } from '../ui/card.tsx'
@@ -90,9 +91,8 @@ export const UnsavedBar: FC = () => (
 
 const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
   const { name, label, help, control, isEditable, isChanged } = field
-  const isList =
-    control.kind === 'key-rules' ||
-    (control.kind === 'choice' && control.choices.some(({ label: own }) => own === null))
+  const hasFields = control.kind === 'key-rules' || control.kind === 'claude-models'
+  const isList = hasFields || (control.kind === 'choice' && control.choices.some(({ label: own }) => own === null))
   return (
     <div
       class={isList ? 'setting setting-wide' : 'setting'}
@@ -110,7 +110,7 @@ const Setting: FC<{ field: ShownField; note?: string }> = ({ field, note }) => {
           </span>
         )}
         {isChanged && <span class="tag tag-changed">changed</span>}
-        {isChanged && isEditable && control.kind !== 'key-rules' && <ToDefault {...field} />}
+        {isChanged && isEditable && !hasFields && <ToDefault {...field} />}
         <p class="hint" id={`help-${name}`}>
           {help} {note}
         </p>
@@ -155,6 +155,8 @@ const boundsText = ({ min, max, isWhole }: { min: number; max: number; isWhole: 
 export const valueText = ({ name, control, unit }: ShownField, value: ShownField['value']): string => {
   if (value === null || value === '') return 'none'
   if (isKeyRules(value)) return keyRulesText(value)
+  if (isClaudeModels(value))
+    return claudeModelsText(value, control.kind === 'claude-models' ? control.offers.defaults : null)
   if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'number') {
     const picked = value === 0 ? ZEROS[name]?.label : PICKED[name]?.find(([known]) => known === value)?.[1]
@@ -180,6 +182,10 @@ const Input: FC<ShownField> = (field) => {
       return control.choices.some(({ label }) => label === null) ? <Radios {...field} /> : <Picker {...field} />
     case 'key-rules':
       return isKeyRules(value) ? <KeyRulesInput rules={value} models={control.models} /> : null
+    case 'claude-models':
+      return isClaudeModels(value) ? (
+        <ClaudeModelsInput name={name} models={value} offers={control.offers} none="Automatic" />
+      ) : null
     case 'text':
       return <input {...common} type="text" maxlength={control.maxLength} value={String(value)} spellcheck={false} />
     case 'number':

@@ -12,6 +12,10 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
     title: 'Conversations',
     intro: 'A conversation stays on one account, because ChatGPT caches it there.',
   },
+  claude: {
+    title: 'Claude model names',
+    intro: 'Claude Code and Anthropic SDKs request Claude models. Models of your pool serve these requests.',
+  },
   windows: {
     title: 'Window starts',
     intro: 'A five-hour window begins with its first request. Turn this on for each account on its page.',
@@ -36,6 +40,10 @@ export const SECTION_WORDS: Readonly<Record<Section, { title: string; intro: str
   egress: { title: 'Outbound proxies', intro: 'Connect accounts to ChatGPT through proxies of your choice.' },
   retention: { title: 'Retention', intro: null },
   backups: { title: 'Backup schedule', intro: null },
+  alerts: {
+    title: 'When to alert',
+    intro: 'The right values depend on your pool, so these alerts are off by default.',
+  },
 }
 
 type Words = Readonly<Record<string, { label: string; says: string | null }>>
@@ -159,6 +167,9 @@ export const ZEROS: Partial<Record<SettingName, { label: string; amount: number 
   auditRetentionDays: { label: 'forever', amount: 365 },
   responseStoreMinutes: { label: 'off', amount: 60 },
   backupIntervalHours: { label: 'never', amount: 24 },
+  alertMinAccounts: { label: 'off', amount: 2 },
+  alertAccountPercent: { label: 'off', amount: 90 },
+  alertBlockedHours: { label: 'off', amount: 24 },
 }
 
 /** Settings used by only one strategy; hidden while another one is chosen. */

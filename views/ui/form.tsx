@@ -110,6 +110,7 @@ interface FieldProps {
   /** Bounds of a number. */
   min?: number
   max?: number
+  step?: 'any'
   placeholder?: string
   /** Id of the `datalist` with suggestions. */
   list?: string

@@ -20,6 +20,8 @@ const EYE = 'M1.5 8q6.5-8 13 0q-6.5 8-13 0M8 6.5a1.5 1.5 0 1 0 .1 0'
 export const EyeIcon = icon(EYE)
 export const EyeOffIcon = icon(`${EYE}M2.5 13.5l11-11`)
 
+export const BellIcon = icon('M3 12h10l-1.5-2V6.5a3.5 3.5 0 0 0-7 0V10zM6.5 14h3')
+
 export const SearchIcon = icon('M2.5 7a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0M10.3 10.3l3.5 3.5')
 
 export const LockIcon = icon('M4 7.5h8v6H4zM5.5 7.5V5a2.5 2.5 0 0 1 5 0v2.5')

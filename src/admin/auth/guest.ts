@@ -37,16 +37,16 @@ export const logInAsGuest = createHandlers(
   async (c) => {
     const { db, settings } = c.env
     if (!settings.current().guestAccessEnabled) throw new AppError('guest_access_disabled')
-    const hash = guestPasswordHash(db)
+    const hash = await guestPasswordHash(db)
     const resolution =
-      hash === null ? admitWithoutPassword(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
+      hash === null ? await admitWithoutPassword(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
     if (resolution.kind === 'nobody') throw resolution.error
-    return proceed(c, sessionView(c, resolution), returnPath(c))
+    return proceed(c, await sessionView(c, resolution), returnPath(c))
   },
 )
 
-const admitWithoutPassword = (c: Ctx): Resolution => {
-  const resolution = resolve(c)
+const admitWithoutPassword = async (c: Ctx): Promise<Resolution> => {
+  const resolution = await resolve(c)
   if (resolution.kind !== 'nobody' || !resolution.isSessionOver) return resolution
   clearSessionToken(c)
   return getGuest(null)
@@ -55,7 +55,7 @@ const admitWithoutPassword = (c: Ctx): Resolution => {
 const checkAndAdmit = (c: Ctx, hash: string, password: string): Promise<Resolution> =>
   attempt(c, { limited: 'guest_password_rate_limited', method: 'guest', target: null }, async () => {
     if (!(await c.env.passwords.verify(password, hash))) throw new AppError('invalid_credentials')
-    return getGuest(admitGuest(c, hash))
+    return getGuest(await admitGuest(c, hash))
   })
 
 /** Signs out all guests. */
@@ -65,9 +65,9 @@ export const changeGuestPassword = createHandlers(
   async (c) => {
     const doer = actor(c)
     const hash = await c.env.passwords.hash(c.req.valid('json').password)
-    commit(c.env.db, (tx) => {
-      if (c.var.principal.kind === 'account') callerNow(tx, doer, 'security:write') // hashing took time
-      setGuestPassword(tx, hash, doer)
+    await commit(c.env.db, async (tx) => {
+      if (c.var.principal.kind === 'account') await callerNow(tx, doer, 'security:write') // hashing took time
+      await setGuestPassword(tx, hash, doer)
     })
     return proceed(c, { status: 'ok' }, accessAfter('guest_password_set'))
   },
@@ -76,16 +76,16 @@ export const changeGuestPassword = createHandlers(
 /** Guests then need no password while guest access is on. */
 export const removeGuestPassword = createHandlers(
   requires('security:write', { stepUp: true, audit: 'guest_password_removed' }),
-  (c) => {
-    commit(c.env.db, (tx) => setGuestPassword(tx, null, actor(c)))
+  async (c) => {
+    await commit(c.env.db, (tx) => setGuestPassword(tx, null, actor(c)))
     return proceed(c, { status: 'ok' }, accessAfter('guest_password_removed'))
   },
 )
 
 export const logOutAllGuests = createHandlers(
   requires('security:write', { stepUp: true, audit: 'guest_sessions_revoked' }),
-  (c) => {
-    commit(c.env.db, (tx) => logOutGuests(tx, actor(c)))
+  async (c) => {
+    await commit(c.env.db, (tx) => logOutGuests(tx, actor(c)))
     return proceed(c, { status: 'ok' }, accessAfter('guest_sessions_revoked'))
   },
 )

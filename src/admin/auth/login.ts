@@ -29,19 +29,19 @@ const Login = z.strictObject({
 export const logIn = createHandlers(open('sign-in', { audit: 'login_success' }), body(Login), async (c) => {
   const { username, password } = c.req.valid('json')
   requireManaged(c)
-  const row = wanted(c, username ?? '')
+  const row = await wanted(c, username ?? '')
   const tried = { limited: 'password_rate_limited', method: 'password', target: row?.id ?? null } as const
   const resolution = await attempt(c, tried, () => checkAndSignIn(c, row, password))
   const path = returnPath(c)
-  return proceed(c, sessionView(c, resolution), resolution.kind === 'half' ? withReturn('/totp', path) : path)
+  return proceed(c, await sessionView(c, resolution), resolution.kind === 'half' ? withReturn('/totp', path) : path)
 })
 
 /** The requested user; null for an unknown name. */
-const wanted = ({ env: { db } }: Ctx, username: string): UserRow | null => {
-  if (!hasPasswordAccount(db)) throw new AppError('password_not_configured')
+const wanted = async ({ env: { db } }: Ctx, username: string): Promise<UserRow | null> => {
+  if (!(await hasPasswordAccount(db))) throw new AppError('password_not_configured')
   const name = username.trim().toLowerCase()
   if (name !== '') return findLogin(db, name)
-  const [only = null, second] = passwordHolders(db)
+  const [only = null, second] = await passwordHolders(db)
   if (second) throw new AppError('username_required', { param: 'username' })
   return only
 }
@@ -53,13 +53,13 @@ const checkAndSignIn = async (c: Ctx, row: UserRow | null, password: string): Pr
   if (!row || !isRight) throw new AppError('invalid_credentials')
   const hasSecondFactor = row.totpSecretSealed !== null
   return signIn(c, {
-    person: toPerson(c.env.db, row),
+    person: await toPerson(c.env.db, row),
     method: 'password',
     isComplete: !hasSecondFactor,
     first: (tx) => requireUnchanged(tx, row),
   })
 }
 
-const requireUnchanged = (tx: Tx, row: UserRow): void => {
-  if (!isUnchanged(tx, row)) throw new AppError('invalid_credentials')
+const requireUnchanged = async (tx: Tx, row: UserRow): Promise<void> => {
+  if (!(await isUnchanged(tx, row))) throw new AppError('invalid_credentials')
 }

@@ -3,7 +3,7 @@
  * §4).
  */
 import { z } from 'zod'
-import { commit, type Tx } from '../../../db/commit.ts'
+import { commit, type Db, type Tx } from '../../../db/commit.ts'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { isProxyTrusted } from '../../auth/identity.ts'
 import { countOwnChange, requireManaged } from '../../auth/own-account.ts'
@@ -42,7 +42,7 @@ import {
   takeChallenge,
   toPasskey,
 } from '../../model/users/passkeys.ts'
-import { getPerson } from '../../model/users/people.ts'
+import { getPerson, type Person } from '../../model/users/people.ts'
 import { STEP_UP_MS } from '../../model/users/sessions.ts'
 import { passkeySupport, requireRelyingParty } from './relying-party.ts'
 
@@ -54,11 +54,11 @@ const Registration = z.strictObject({ name: Name, response: ofBrowser(Registrati
 const Assertion = z.strictObject({ response: ofBrowser(AssertionResponse) })
 
 /** Also whether passkeys work at the dashboard's current address, and if not, why. */
-export const listOwnPasskeys = createHandlers(signedIn({ account: true }), (c) => c.json(getPasskeys(c)))
+export const listOwnPasskeys = createHandlers(signedIn({ account: true }), async (c) => c.json(await getPasskeys(c)))
 
-export const getPasskeys = (c: Ctx) => {
+export const getPasskeys = async (c: Ctx) => {
   const { rp, reason, link } = passkeySupport(c)
-  const items = listPasskeys(c.env.db, self(c).id).map(toPasskey)
+  const items = (await listPasskeys(c.env.db, self(c).id)).map(toPasskey)
   return { items, isAvailable: rp !== null, unavailableReason: reason, availableAt: link }
 }
 
@@ -66,8 +66,8 @@ export const getPasskeys = (c: Ctx) => {
 export const startRegistration = createHandlers(signedIn({ account: true, stepUp: true }), async (c) => {
   const rp = requireRelyingParty(c)
   const { row } = self(c).person
-  const challenge = ownChallenge(c, 'register')
-  return c.json(await registrationOptions(rp, { user: row, challenge, held: listPasskeys(c.env.db, row.id) }))
+  const challenge = await ownChallenge(c, 'register')
+  return c.json(await registrationOptions(rp, { user: row, challenge, held: await listPasskeys(c.env.db, row.id) }))
 })
 
 export const finishRegistration = createHandlers(
@@ -78,28 +78,32 @@ export const finishRegistration = createHandlers(
     const { name, response } = c.req.valid('json')
     const challenge = requireChallenge(response)
     const made = requireProof(c, await proveRegistration(rp, response, challenge))
-    const row = commit(c.env.db, (tx) => {
-      spend(c, tx, 'register', challenge)
-      countOwnChange(c, self(c), 'passkey_added')
+    const row = await commit(c.env.db, async (tx) => {
+      await spend(c, tx, 'register', challenge)
+      await countOwnChange(c, self(c), 'passkey_added')
       return addPasskey(tx, { ...made, name, userId: self(c).id }, { random: c.env.random, actor: actor(c) })
     })
     return c.json(toPasskey(row), 201)
   },
 )
 
-export const editPasskey = createHandlers(signedIn({ account: true, audit: 'passkey_renamed' }), body(Naming), (c) => {
-  const { name } = c.req.valid('json')
-  const change = { userId: self(c).id, name, actor: actor(c) }
-  countOwnChange(c, self(c), 'passkey_renamed')
-  const row = commit(c.env.db, (tx) => renamePasskey(tx, getPathId(c), change))
-  return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
-})
+export const editPasskey = createHandlers(
+  signedIn({ account: true, audit: 'passkey_renamed' }),
+  body(Naming),
+  async (c) => {
+    const { name } = c.req.valid('json')
+    const change = { userId: self(c).id, name, actor: actor(c) }
+    await countOwnChange(c, self(c), 'passkey_renamed')
+    const row = await commit(c.env.db, (tx) => renamePasskey(tx, getPathId(c), change))
+    return proceed(c, toPasskey(row), '/me?done=passkey_renamed#passkeys')
+  },
+)
 
 export const deletePasskey = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'passkey_removed' }),
-  (c) => {
+  async (c) => {
     const removal = { userId: self(c).id, actor: actor(c), isProxyTrusted: isProxyTrusted(c) }
-    commit(c.env.db, (tx) => removePasskey(tx, getPathId(c), removal))
+    await commit(c.env.db, (tx) => removePasskey(tx, getPathId(c), removal))
     return proceed(c, null, '/me?done=passkey_removed#passkeys')
   },
 )
@@ -111,8 +115,8 @@ export const deletePasskey = createHandlers(
 export const startPasskeySignIn = createHandlers(open('sign-in'), async (c) => {
   requireManaged(c)
   const rp = requireRelyingParty(c)
-  c.env.passkeyStarts.take(budgetClient(c), 'password_rate_limited')
-  return c.json(await assertionOptions(rp, { challenge: newChallenge(c, 'sign_in'), allowed: [] }))
+  await c.env.passkeyStarts.take(budgetClient(c), 'password_rate_limited')
+  return c.json(await assertionOptions(rp, { challenge: await newChallenge(c, 'sign_in'), allowed: [] }))
 })
 
 /** The authenticator verified the user, so all factors were checked. Throws `invalid_passkey` for any failure. */
@@ -123,27 +127,29 @@ export const finishPasskeySignIn = createHandlers(
     requireManaged(c)
     const rp = requireRelyingParty(c)
     const { response } = c.req.valid('json')
-    const passkey = findCredential(c.env.db, response.id)
+    const passkey = await findCredential(c.env.db, response.id)
     const tried = { limited: 'password_rate_limited', method: 'passkey', target: passkey?.userId ?? null } as const
     const resolution = await attempt(c, tried, async () => {
       const challenge = requireChallenge(response)
       if (!passkey) throw new AppError('invalid_passkey')
       const counter = requireProof(c, await proveAssertion(rp, response, { passkey, challenge }))
-      const person = getPerson(c.env.db, passkey.userId)
-      if (person.row.status !== 'active') throw new AppError('invalid_passkey')
-      const first = (tx: Tx) => use(c, tx, 'sign_in', { passkey, challenge, counter })
+      const person = await requireActive(c.env.db, passkey.userId)
+      const first = async (tx: Tx) => {
+        await requireActive(tx, passkey.userId)
+        await use(c, tx, 'sign_in', { passkey, challenge, counter })
+      }
       return signIn(c, { person, method: 'passkey', isComplete: true, first })
     })
-    return c.json(sessionView(c, resolution))
+    return c.json(await sessionView(c, resolution))
   },
 )
 
 /** Throws `step_up_unavailable` without a passkey, and `own_account_rate_limited`. */
 export const startPasskeyStepUp = createHandlers(signedIn({ account: true }), async (c) => {
   const rp = requireRelyingParty(c)
-  const allowed = listPasskeys(c.env.db, self(c).id)
+  const allowed = await listPasskeys(c.env.db, self(c).id)
   if (allowed.length === 0) throw new AppError('step_up_unavailable')
-  return c.json(await assertionOptions(rp, { challenge: ownChallenge(c, 'step_up'), allowed }))
+  return c.json(await assertionOptions(rp, { challenge: await ownChallenge(c, 'step_up'), allowed }))
 })
 
 export const finishPasskeyStepUp = createHandlers(
@@ -156,7 +162,7 @@ export const finishPasskeyStepUp = createHandlers(
     const tried = { limited: 'step_up_rate_limited', method: 'step_up', target: principal.id } as const
     const until = await attempt(c, tried, async () => {
       const challenge = requireChallenge(response)
-      const passkey = findCredential(c.env.db, response.id)
+      const passkey = await findCredential(c.env.db, response.id)
       if (passkey?.userId !== principal.id) throw new AppError('invalid_passkey')
       const counter = requireProof(c, await proveAssertion(rp, response, { passkey, challenge }))
       const first = (tx: Tx) => use(c, tx, 'step_up', { passkey, challenge, counter })
@@ -180,12 +186,12 @@ const boundTo = (c: Ctx, purpose: ChallengePurpose) => ({
  * Each challenge stays in the database for minutes. Counted per client too, so that a stolen cookie cannot stop its
  * owner from confirming.
  */
-const ownChallenge = (c: Ctx, purpose: 'register' | 'step_up'): string => {
-  c.env.passkeyStarts.take(`${self(c).id} ${purpose} ${budgetClient(c)}`, 'own_account_rate_limited')
+const ownChallenge = async (c: Ctx, purpose: 'register' | 'step_up'): Promise<string> => {
+  await c.env.passkeyStarts.take(`${self(c).id} ${purpose} ${budgetClient(c)}`, 'own_account_rate_limited')
   return newChallenge(c, purpose)
 }
 
-const newChallenge = (c: Ctx, purpose: ChallengePurpose): string => {
+const newChallenge = async (c: Ctx, purpose: ChallengePurpose): Promise<string> => {
   const bound = boundTo(c, purpose)
   return commit(c.env.db, (tx) => openChallenge(tx, c.env.random, bound))
 }
@@ -200,8 +206,14 @@ const requireChallenge = (answer: { response: { clientDataJSON: string } }): str
  * Uses up the challenge in the same commit, so that only one of several parallel answers succeeds. Throws
  * `invalid_passkey`.
  */
-const spend = (c: Ctx, tx: Tx, purpose: ChallengePurpose, challenge: string): void => {
-  if (!takeChallenge(tx, challenge, boundTo(c, purpose))) throw new AppError('invalid_passkey')
+const spend = async (c: Ctx, tx: Tx, purpose: ChallengePurpose, challenge: string): Promise<void> => {
+  if (!(await takeChallenge(tx, challenge, boundTo(c, purpose)))) throw new AppError('invalid_passkey')
+}
+
+const requireActive = async (db: Db, userId: string): Promise<Person> => {
+  const person = await getPerson(db, userId)
+  if (person.row.status !== 'active') throw new AppError('invalid_passkey')
+  return person
 }
 
 interface Use {
@@ -210,9 +222,9 @@ interface Use {
   counter: number
 }
 
-const use = (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, counter }: Use): void => {
-  spend(c, tx, purpose, challenge)
-  recordPasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
+const use = async (c: Ctx, tx: Tx, purpose: ChallengePurpose, { passkey, challenge, counter }: Use): Promise<void> => {
+  await spend(c, tx, purpose, challenge)
+  await recordPasskeyUse(tx, passkey.id, { counter, now: c.env.clock.now() })
 }
 
 /** The reason is usually a misconfigured origin, and only the log may reveal it. */

@@ -44,9 +44,11 @@ export const replacePassword = createHandlers(
     const doer = getActor(principal, c)
     await attempt(c, { limited: 'password_rate_limited', method: 'password_change', target: row.id }, async () => {
       await requirePassword(c, row.passwordHash, currentPassword)
-      countOwnChange(c, principal, 'password_changed')
+      await countOwnChange(c, principal, 'password_changed')
       const hash = await c.env.passwords.hash(newPassword)
-      endOthers(c, principal, (tx, exceptSession) => changePassword(tx, row, { hash, exceptSession, actor: doer }))
+      await endOthers(c, principal, (tx, exceptSession) =>
+        changePassword(tx, row, { hash, exceptSession, actor: doer }),
+      )
     })
     return proceed(c, { status: 'ok' }, '/me?done=password_changed#password')
   },
@@ -68,7 +70,7 @@ export const removePassword = createHandlers(
     const { row } = principal.person
     await attempt(c, { limited: 'password_rate_limited', method: 'password_removal', target: row.id }, async () => {
       await requirePassword(c, row.passwordHash, c.req.valid('json').password)
-      undoSetup(c, principal)
+      await undoSetup(c, principal)
     })
     clearSessionToken(c)
     return proceed(c, { status: 'ok' }, '/dashboard')
@@ -76,21 +78,21 @@ export const removePassword = createHandlers(
 )
 
 /** Behind a proxy setup needs no token, so none is created. */
-const undoSetup = (c: Ctx, principal: AccountPrincipal): void => {
+const undoSetup = async (c: Ctx, principal: AccountPrincipal): Promise<void> => {
   const { db, random, env } = c.env
   const doer = getActor(principal, c)
-  const token = commit(db, (tx) => {
-    removeOnlyAccount(tx, principal.person.row, doer)
-    writeSettings(tx, { totpRequiredOnLogin: false, totpRequiredForAdminRole: false }, { now: doer.at })
-    return env.DASHBOARD_AUTH_MODE === 'standard' ? rotateBootstrapToken(tx, { random, actor: doer }) : null
+  const token = await commit(db, async (tx) => {
+    await removeOnlyAccount(tx, principal.person.row, doer)
+    await writeSettings(tx, { totpRequiredOnLogin: false, totpRequiredForAdminRole: false }, { now: doer.at })
+    return env.DASHBOARD_AUTH_MODE === 'standard' ? await rotateBootstrapToken(tx, { random, actor: doer }) : null
   })
   if (token !== null) showBootstrapToken(c.env, token)
 }
 
-const requirePasswordHolder = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): void => {
+const requirePasswordHolder = async (c: Ctx, whoAsks: (c: Ctx) => Promise<AccountPrincipal>): Promise<void> => {
   requireManaged(c)
-  if (!hasPasswordAccount(c.env.db)) throw new AppError('password_not_configured')
-  const principal = whoAsks(c)
+  if (!(await hasPasswordAccount(c.env.db))) throw new AppError('password_not_configured')
+  const principal = await whoAsks(c)
   if (principal.person.row.passwordHash === null) throw new AppError('password_not_configured')
   requireOwnSession(principal)
 }

@@ -13,23 +13,23 @@ import { append } from '../../model/audit/audit.ts'
 import { getPerson } from '../../model/users/people.ts'
 import { endSessionsOf } from '../../model/users/sessions.ts'
 
-export const showSession = createHandlers(open('returns the current session'), (c) =>
-  c.json(sessionView(c, resolve(c))),
+export const showSession = createHandlers(open('returns the current session'), async (c) =>
+  c.json(await sessionView(c, await resolve(c))),
 )
 
 /** Works for any state of the session, even expired. */
-export const logOut = createHandlers(open('ends the session of this browser', { audit: 'logout' }), (c) => {
+export const logOut = createHandlers(open('ends the session of this browser', { audit: 'logout' }), async (c) => {
   const { db, clock } = c.env
   const at = clock.now()
-  commit(db, (tx) => {
-    const session = dropSessionOfCookie(c, tx)
+  await commit(db, async (tx) => {
+    const session = await dropSessionOfCookie(c, tx)
     if (!session) return
     const { userId, method } = session
     const doer =
       userId === null
         ? { id: 'guest', method, address: c.var.clientIp, at }
-        : actorFor(c, getPerson(tx, userId), method)
-    append(tx, doer, 'logout', { target: userId })
+        : actorFor(c, await getPerson(tx, userId), method)
+    await append(tx, doer, 'logout', { target: userId })
   })
   clearSessionToken(c)
   return proceed(c, { status: 'ok' }, '/login?done=signed_out')
@@ -38,13 +38,13 @@ export const logOut = createHandlers(open('ends the session of this browser', { 
 /** Throws `user_account_required` and the 401 of the case. */
 export const logOutEverywhere = createHandlers(
   open('the signed-in user, also before setting up required two-factor', { audit: 'user_sessions_revoked' }),
-  (c) => {
-    const principal = ownAccount(c)
+  async (c) => {
+    const principal = await ownAccount(c)
     const doer = getActor(principal, c)
-    commit(c.env.db, (tx) => {
-      const count = endSessionsOf(tx, principal.id)
+    await commit(c.env.db, async (tx) => {
+      const count = await endSessionsOf(tx, principal.id)
       if (count > 0)
-        append(tx, doer, 'user_sessions_revoked', { target: principal.id, details: { scope: 'self', count } })
+        await append(tx, doer, 'user_sessions_revoked', { target: principal.id, details: { scope: 'self', count } })
     })
     clearSessionToken(c)
     return proceed(c, { status: 'ok' }, '/login?done=signed_out_everywhere')

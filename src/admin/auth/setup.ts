@@ -43,11 +43,11 @@ export const setUpPassword = createHandlers(
   async (c) => {
     const { password, bootstrapToken } = c.req.valid('json')
     requireManaged(c)
-    if (hasPasswordAccount(c.env.db)) throw new AppError('password_already_configured')
+    if (await hasPasswordAccount(c.env.db)) throw new AppError('password_already_configured')
     const resolution = isProxyTrusted(c)
       ? await setUpBehindProxy(c, password)
       : await setUpHere(c, password, bootstrapToken || undefined)
-    return proceed(c, sessionView(c, resolution), returnPath(c))
+    return proceed(c, await sessionView(c, resolution), returnPath(c))
   },
 )
 
@@ -58,8 +58,8 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
   const hash = await passwords.hash(password)
   const method = isLocal(c) ? 'local_bootstrap' : 'bootstrap_token'
   const actor = { id: 'bootstrap', method, address: c.var.clientIp, at: clock.now() }
-  const person = commit(db, (tx) => {
-    spendToken(tx)
+  const person = await commit(db, async (tx) => {
+    await spendToken(tx)
     return createPasswordAdmin(tx, { id: random.id('usr'), hash, actor })
   })
   return signIn(c, { person, method: 'password', isComplete: true })
@@ -70,13 +70,13 @@ const setUpHere = async (c: Ctx, password: string, bootstrapToken: string | unde
  * 6).
  */
 const setUpBehindProxy = async (c: Ctx, password: string): Promise<Resolution> => {
-  const principal = resolvePrincipal(c)
-  requireLocalAdminRights(c, principal)
+  const principal = await resolvePrincipal(c)
+  await requireLocalAdminRights(c, principal)
   requireStepUp(principal, c.env.clock.now()) // creating a user is a sensitive change (spec §5 Step-up 1)
   const hash = await c.env.passwords.hash(password)
   const made = { id: c.env.random.id('usr'), hash, actor: getActor(principal, c) }
-  commit(c.env.db, (tx) => {
-    requireGrantable(callerNow(tx, made.actor, 'users:manage'), getRole(tx, ADMIN_ROLE_ID)) // hashing took time
+  await commit(c.env.db, async (tx) => {
+    requireGrantable(await callerNow(tx, made.actor, 'users:manage'), await getRole(tx, ADMIN_ROLE_ID)) // hashing took time
     return createPasswordAdmin(tx, made)
   })
   return resolve(c)

@@ -30,7 +30,7 @@ type Factors = z.output<typeof Factors>
 export const stepUp = createHandlers(
   open('the signed-in user, with their factors', {
     audit: 'step_up_verified',
-    check: (c) => requireFactors(requireEnrolledAccount(c)),
+    check: async (c) => requireFactors(await requireEnrolledAccount(c)),
   }),
   body(Factors),
   async (c) => {
@@ -58,8 +58,11 @@ const check = async (c: Ctx, principal: AccountPrincipal, { password, code }: Fa
   if (!isPasswordRight || (hasTotp && factor === null)) throw new AppError('invalid_credentials')
   return confirm(c, principal, {
     methods: [...(hasPassword ? ['password'] : []), ...(factor ? [factor.method] : [])],
-    first: (tx) => {
-      if (!isUnchanged(tx, row) || (factor && !spendSecondFactor(tx, row, factor, getActor(principal, c))))
+    first: async (tx) => {
+      if (
+        !(await isUnchanged(tx, row)) ||
+        (factor && !(await spendSecondFactor(tx, row, factor, getActor(principal, c))))
+      )
         throw new AppError('invalid_credentials')
     },
   })

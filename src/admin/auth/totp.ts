@@ -43,8 +43,8 @@ const Shown = z.strictObject({ code: AnyCode })
  */
 export const startTotpSetup = createHandlers(
   open('the signed-in user, also before setting up required two-factor'),
-  (c) => {
-    const { row } = userWithoutTotp(c).person
+  async (c) => {
+    const { row } = (await userWithoutTotp(c)).person
     return c.json(offerTotp(c.env.random, row.username))
   },
 )
@@ -62,7 +62,7 @@ export const confirmTotpSetup = createHandlers(
     const doer = getActor(principal, c)
     const sealed = c.env.sealer.seal(secret, totpContext(principal.id))
     const tried = { limited: 'totp_rate_limited', method: 'totp_setup', target: principal.id } as const
-    const recoveryCodes = await attempt(c, tried, () => {
+    const recoveryCodes = await attempt(c, tried, async () => {
       const step = stepOfCode(secret, code, doer.at)
       if (step === null) throw new AppError('invalid_totp_code')
       return endOthers(c, principal, (tx, exceptSession) =>
@@ -76,13 +76,13 @@ export const confirmTotpSetup = createHandlers(
 /** Replaces the recovery codes. Throws `invalid_totp_config` without an authenticator, and `own_account_rate_limited`. */
 export const renewRecoveryCodes = createHandlers(
   signedIn({ account: true, stepUp: true, audit: 'recovery_codes_created' }),
-  (c) => {
-    const principal = manager(c, requireEnrolledAccount)
+  async (c) => {
+    const principal = await manager(c, requireEnrolledAccount)
     const doer = getActor(principal, c)
-    countOwnChange(c, principal, 'recovery_codes_created')
-    const recoveryCodes = commit(c.env.db, (tx) => {
-      if (getPerson(tx, principal.id).row.totpSecretSealed === null) throw new AppError('invalid_totp_config')
-      append(tx, doer, 'recovery_codes_created', { target: principal.id })
+    await countOwnChange(c, principal, 'recovery_codes_created')
+    const recoveryCodes = await commit(c.env.db, async (tx) => {
+      if ((await getPerson(tx, principal.id)).row.totpSecretSealed === null) throw new AppError('invalid_totp_config')
+      await append(tx, doer, 'recovery_codes_created', { target: principal.id })
       return createRecoveryCodes(tx, principal.id, { random: c.env.random, now: doer.at })
     })
     return reply(c, { status: 'ok', recoveryCodes }, recoveryCodesAt({ isNew: false, returnTo: '/me#two-factor' }))
@@ -98,11 +98,11 @@ export const verifyTotp = createHandlers(
   body(Shown),
   async (c) => {
     const { code } = c.req.valid('json')
-    const { resolution, row } = getWaitingUser(c)
+    const { resolution, row } = await getWaitingUser(c)
     const after = await attempt(c, { limited: 'totp_rate_limited', method: 'totp', target: row.id }, () =>
       accept(c, resolution, { row, factor: requireCode(c, row, code) }),
     )
-    return proceed(c, sessionView(c, after), returnPath(c))
+    return proceed(c, await sessionView(c, after), returnPath(c))
   },
 )
 
@@ -117,36 +117,36 @@ export const removeTotp = createHandlers(
     const principal = requireOwnAccount(c.var.principal)
     const { row } = principal.person
     const doer = getActor(principal, c)
-    await attempt(c, { limited: 'totp_rate_limited', method: 'totp_removal', target: row.id }, () => {
+    await attempt(c, { limited: 'totp_rate_limited', method: 'totp_removal', target: row.id }, async () => {
       const factor = requireCode(c, row, c.req.valid('json').code)
-      commit(c.env.db, (tx) => {
-        requireSecondFactor(tx, row, factor, doer)
-        disableTotp(tx, row, doer)
+      await commit(c.env.db, async (tx) => {
+        await requireSecondFactor(tx, row, factor, doer)
+        await disableTotp(tx, row, doer)
       })
     })
-    const stepUpAvailable = row.passwordHash !== null || hasPasskey(c.env.db, row.id)
+    const stepUpAvailable = row.passwordHash !== null || (await hasPasskey(c.env.db, row.id))
     return proceed(c, { status: 'ok', stepUpAvailable }, '/me?done=totp_disabled#two-factor')
   },
 )
 
 /** The user whose code it is: of the waiting session, or the signed-in user. */
-const getWaitingUser = (c: Ctx): { resolution: Resolution; row: UserRow } => {
+const getWaitingUser = async (c: Ctx): Promise<{ resolution: Resolution; row: UserRow }> => {
   requireManaged(c)
-  const resolution = resolveSecondStep(c)
-  return { resolution, row: resolution.kind === 'half' ? resolution.person.row : ownAccount(c).person.row }
+  const resolution = await resolveSecondStep(c)
+  return { resolution, row: resolution.kind === 'half' ? resolution.person.row : (await ownAccount(c)).person.row }
 }
 
-const accept = (
+const accept = async (
   c: Ctx,
   resolution: Resolution,
   { row, factor }: { row: UserRow; factor: SecondFactor },
-): Resolution => {
+): Promise<Resolution> => {
   if (resolution.kind === 'half') return completeSession(c, resolution.session, resolution.person, factor)
-  const principal = ownAccount(c)
+  const principal = await ownAccount(c)
   const doer = getActor(principal, c)
   const first = (tx: Tx) => requireSecondFactor(tx, row, factor, doer)
-  if (row.passwordHash === null) confirm(c, principal, { methods: [factor.method], first })
-  else commit(c.env.db, first)
+  if (row.passwordHash === null) await confirm(c, principal, { methods: [factor.method], first })
+  else await commit(c.env.db, first)
   return resolution
 }
 
@@ -156,8 +156,8 @@ const requireCode = (c: Ctx, row: UserRow, code: string): SecondFactor => {
   return factor
 }
 
-const userWithoutTotp = (c: Ctx): AccountPrincipal => {
-  const principal = manager(c, ownAccount)
+const userWithoutTotp = async (c: Ctx): Promise<AccountPrincipal> => {
+  const principal = await manager(c, ownAccount)
   if (principal.person.row.totpSecretSealed !== null) throw new AppError('invalid_totp_setup')
   return principal
 }
@@ -166,9 +166,9 @@ const userWithoutTotp = (c: Ctx): AccountPrincipal => {
  * A proxy user manages the second factor of their Sluice password only after entering that password (spec §5, auth
  * modes).
  */
-const manager = (c: Ctx, whoAsks: (c: Ctx) => AccountPrincipal): AccountPrincipal => {
+const manager = async (c: Ctx, whoAsks: (c: Ctx) => Promise<AccountPrincipal>): Promise<AccountPrincipal> => {
   requireManaged(c)
-  const principal = whoAsks(c)
+  const principal = await whoAsks(c)
   if (principal.person.row.passwordHash !== null) requireOwnSession(principal)
   return principal
 }

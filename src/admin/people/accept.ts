@@ -1,5 +1,9 @@
-/** `/api/dashboard-auth/invite`: shows and accepts an invite by its link. */
+/**
+ * `/invite/:token` and `/api/dashboard-auth/invite`: shows and accepts an invite by its link. Showing it does not use up
+ * the link, because link previews open it too.
+ */
 import { z } from 'zod'
+import { InvitePage } from '../../../views/invite.tsx'
 import { budgetClient } from '../../auth/failure-budget.ts'
 import { requireManaged } from '../../auth/own-account.ts'
 import { type Resolution, resolve } from '../../auth/resolve.ts'
@@ -10,19 +14,21 @@ import { AppError } from '../../errors.ts'
 import { body } from '../../http/body.ts'
 import { open } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
-import { proceed } from '../../http/reply.tsx'
+import { proceed, reply } from '../../http/reply.tsx'
+import { iso } from '../../lib/iso.ts'
 import { acceptInvite, lookUpInvite, type OpenInvite, requireAcceptable } from '../../model/users/invites.ts'
 import { NewPassword } from '../../model/users/passwords.ts'
 import type { Person } from '../../model/users/people.ts'
 import { DisplayName } from '../../model/users/people-input.ts'
 import { invitationView } from '../../model/users/people-view.ts'
 import { Username } from '../../model/users/usernames.ts'
+import { getFormFeedback } from '../form-feedback.ts'
 
 const MAX_TOKEN = 256
 
 /** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
-export const showInvitation = createHandlers(open('anyone with an invite link'), (c) =>
-  c.json(invitationView(openInvitation(c, c.req.param('token') ?? ''))),
+export const showInvitation = createHandlers(open('anyone with an invite link'), async (c) =>
+  c.json(invitationView(await openInvitation(c, c.req.param('token') ?? ''))),
 )
 
 const Acceptance = z.strictObject({
@@ -42,17 +48,17 @@ export const acceptInvitation = createHandlers(
   async (c) => {
     const acceptance = c.req.valid('json')
     requireManaged(c)
-    requireSignedOut(c)
-    const { invitation, giveBack } = tryLink(c, acceptance.token)
+    await requireSignedOut(c)
+    const { invitation, giveBack } = await tryLink(c, acceptance.token)
     const resolution = await join(c, invitation, acceptance).finally(giveBack)
-    return proceed(c, sessionView(c, resolution), '/dashboard')
+    return proceed(c, await sessionView(c, resolution), '/dashboard')
   },
 )
 
 /** The invite of a link. A wrong token costs the client an attempt. */
-export const openInvitation = (c: Ctx, token: string): OpenInvite => {
-  const { invitation, giveBack } = tryLink(c, token)
-  giveBack()
+const openInvitation = async (c: Ctx, token: string): Promise<OpenInvite> => {
+  const { invitation, giveBack } = await tryLink(c, token)
+  await giveBack()
   return invitation
 }
 
@@ -60,16 +66,19 @@ export const openInvitation = (c: Ctx, token: string): OpenInvite => {
  * A wrong token costs the client an attempt, so that tokens cannot be guessed (spec §8). A correct one is refunded
  * after use, so that only a few parallel requests get to hash a password.
  */
-const tryLink = (c: Ctx, token: string): { invitation: OpenInvite; giveBack: () => void } => {
+const tryLink = async (
+  c: Ctx,
+  token: string,
+): Promise<{ invitation: OpenInvite; giveBack: () => Promise<unknown> }> => {
   const { failures, db, clock } = c.env
-  const giveBack = failures.take(budgetClient(c), 'invite_rate_limited')
-  return { invitation: lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now()), giveBack }
+  const giveBack = await failures.take(budgetClient(c), 'invite_rate_limited')
+  return { invitation: await lookUpInvite(db, token.slice(0, MAX_TOKEN), clock.now()), giveBack }
 }
 
 const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof Acceptance>): Promise<Resolution> => {
   const { password, ...given } = acceptance
   const username = given.username ?? invitation.person.row.username
-  requireAcceptable(c.env.db, invitation, username)
+  await requireAcceptable(c.env.db, invitation, username)
   const passwordHash = await c.env.passwords.hash(password)
   const now = c.env.clock.now()
   return signIn(c, {
@@ -82,8 +91,8 @@ const join = async (c: Ctx, invitation: OpenInvite, acceptance: z.output<typeof 
 }
 
 /** Throws `already_signed_in`: the link is for another user, or was just accepted in this browser. */
-const requireSignedOut = (c: Ctx): void => {
-  const resolution = resolve(c)
+const requireSignedOut = async (c: Ctx): Promise<void> => {
+  const resolution = await resolve(c)
   const isSomebody =
     resolution.kind === 'half' || (resolution.kind === 'principal' && resolution.principal.kind === 'account')
   if (isSomebody) throw new AppError('already_signed_in')
@@ -91,3 +100,14 @@ const requireSignedOut = (c: Ctx): void => {
 
 /** The user with the new name, for the audit log. */
 const named = (person: Person, username: string): Person => ({ ...person, row: { ...person.row, username } })
+
+/** Throws `invite_not_found` for every invalid link, `invite_rate_limited`. */
+export const showInvitePage = createHandlers(open('anyone with an invite link'), async (c) => {
+  const token = c.req.param('token') ?? ''
+  const now = iso(c.env.clock.now())
+  return reply(
+    c,
+    { ...invitationView(await openInvitation(c, token)), token, now, problem: getFormFeedback(c).problem },
+    InvitePage,
+  )
+})

@@ -16,33 +16,44 @@ import { linkView, listInviteViews, userView } from '../../model/users/people-vi
 import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 
 /** Answers with the link's token once; users that wait for an identity have none. */
-export const inviteUser = createHandlers(requiresManaging('users:manage', 'user_invited'), body(NewPerson), (c) => {
-  const { db, random } = c.env
-  const { person, link } = commitAsManager(c, 'users:manage', (tx, caller) =>
-    invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted: isProxyTrusted(c) }),
-  )
-  return reply(c, { user: userView(db, person), invite: link && linkView(link) }, invitedPage(originForLinks(c)), 201)
-})
+export const inviteUser = createHandlers(
+  requiresManaging('users:manage', 'user_invited'),
+  body(NewPerson),
+  async (c) => {
+    const { db, random } = c.env
+    const { person, link } = await commitAsManager(c, 'users:manage', (tx, caller) =>
+      invitePerson(tx, c.req.valid('json'), { caller, random, isProxyTrusted: isProxyTrusted(c) }),
+    )
+    return reply(
+      c,
+      { user: await userView(db, person), invite: link && linkView(link) },
+      invitedPage(originForLinks(c)),
+      201,
+    )
+  },
+)
 
 /** Deletes expired invites first (spec §3). */
-export const listInvitations = createHandlers(requires('users:manage'), (c) => {
-  purgeInvites(c)
-  return c.json(listInviteViews(c.env.db))
+export const listInvitations = createHandlers(requires('users:manage'), async (c) => {
+  await purgeInvites(c)
+  return c.json(await listInviteViews(c.env.db))
 })
 
-export const resendInvitation = createHandlers(requiresManaging('users:manage', 'invite_resent'), (c) => {
+export const resendInvitation = createHandlers(requiresManaging('users:manage', 'invite_resent'), async (c) => {
   const { random } = c.env
-  const link = commitAsManager(c, 'users:manage', (tx, caller) => resendInvite(tx, getPathId(c), { caller, random }))
+  const link = await commitAsManager(c, 'users:manage', (tx, caller) =>
+    resendInvite(tx, getPathId(c), { caller, random }),
+  )
   return reply(c, linkView(link), newLinkAt(originForLinks(c)))
 })
 
-export const revokeInvitation = createHandlers(requiresManaging('users:manage', 'invite_revoked'), (c) => {
-  commitAsManager(c, 'users:manage', (tx, caller) => revokeInvite(tx, getPathId(c), caller))
+export const revokeInvitation = createHandlers(requiresManaging('users:manage', 'invite_revoked'), async (c) => {
+  await commitAsManager(c, 'users:manage', (tx, caller) => revokeInvite(tx, getPathId(c), caller))
   return proceed(c, null, usersPageAfter('invite_revoked'))
 })
 
-export const purgeInvites = (c: Ctx): void => {
+export const purgeInvites = async (c: Ctx): Promise<void> => {
   const { db, clock } = c.env
   const now = clock.now()
-  if (hasExpiredInvites(db, now)) commit(db, (tx) => dropExpiredInvites(tx, now))
+  if (await hasExpiredInvites(db, now)) await commit(db, (tx) => dropExpiredInvites(tx, now))
 }

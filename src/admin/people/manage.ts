@@ -1,5 +1,5 @@
 /** Shared by handlers about users: one commit that rereads the caller. */
-import { commit, type Sync, type Tx } from '../../../db/commit.ts'
+import { commit, type Tx } from '../../../db/commit.ts'
 import { actor } from '../../auth/principal.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { requires } from '../../http/gates.ts'
@@ -12,9 +12,13 @@ export const requiresManaging = (permission: Permission, audit: AuditEvent) =>
   requires(permission, { stepUp: true, account: true, audit })
 
 /** Throws `authentication_required` and `permission_required` for a caller who lost the permission since the gate. */
-export const commitAsManager = <T>(c: Ctx, permission: Permission, apply: (tx: Tx, caller: Caller) => Sync<T>): T => {
+export const commitAsManager = async <T>(
+  c: Ctx,
+  permission: Permission,
+  apply: (tx: Tx, caller: Caller) => Promise<T>,
+): Promise<T> => {
   const who = actor(c)
-  return commit<T>(c.env.db, (tx) => apply(tx, callerNow(tx, who, permission)))
+  return commit<T>(c.env.db, async (tx) => apply(tx, await callerNow(tx, who, permission)))
 }
 
 /** The page to redirect to after a change, with its message. */

@@ -35,15 +35,15 @@ const Patch = z.strictObject({
   idpMfaEnforced: z.boolean().optional().describe('Whether the proxy requires a second factor. Stored; no effect yet.'),
 })
 
-export const listAuthProviders = createHandlers(requires('security:write'), (c) =>
-  c.json(listProviders(c.env.db).map((row) => toProvider(c, row))),
+export const listAuthProviders = createHandlers(requires('security:write'), async (c) =>
+  c.json((await listProviders(c.env.db)).map((row) => toProvider(c, row))),
 )
 
 export const editAuthProvider = createHandlers(
   requiresManaging('security:write', 'provider_updated'),
   body(Patch),
-  (c) => {
-    const row = commitAsManager(c, 'security:write', (tx, caller) =>
+  async (c) => {
+    const row = await commitAsManager(c, 'security:write', (tx, caller) =>
       updateProvider(tx, getPathId(c), c.req.valid('json'), caller),
     )
     return proceed(c, toProvider(c, row), usersPageAfter('provider_updated'))
@@ -51,7 +51,7 @@ export const editAuthProvider = createHandlers(
 )
 
 /** The reverse proxy's entry of the list. */
-export const proxyProvider = (c: Ctx) => toProvider(c, getProvider(c.env.db))
+export const proxyProvider = async (c: Ctx) => toProvider(c, await getProvider(c.env.db))
 
 const toProvider = (c: Ctx, row: ProviderRow) => {
   const { DASHBOARD_AUTH_MODE: mode, DASHBOARD_AUTH_PROXY_HEADER: identityHeader } = c.env.env

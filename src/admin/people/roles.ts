@@ -19,34 +19,38 @@ import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 /** For assigning roles, and for editing them. */
 const readsRoles = requires('users:manage', { or: 'roles:manage' })
 
-export const listDashboardRoles = createHandlers(readsRoles, (c) => c.json(listRoleViews(c.env.db)))
+export const listDashboardRoles = createHandlers(readsRoles, async (c) => c.json(await listRoleViews(c.env.db)))
 
 export const listPermissions = createHandlers(readsRoles, (c) => c.json(permissionViews()))
 
-export const addRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(NewRole), (c) => {
+export const addRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(NewRole), async (c) => {
   const { db, random } = c.env
-  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
+  const role = await commitAsManager(c, 'roles:manage', (tx, caller) =>
     createRole(tx, c.req.valid('json'), { caller, random }),
   )
-  return proceed(c, roleView(db, role), usersPageAfter('role_created'), 201)
+  return proceed(c, await roleView(db, role), usersPageAfter('role_created'), 201)
 })
 
-export const copyRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(RoleClone), (c) => {
+export const copyRole = createHandlers(requiresManaging('roles:manage', 'role_created'), body(RoleClone), async (c) => {
   const { db, random } = c.env
-  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
+  const role = await commitAsManager(c, 'roles:manage', (tx, caller) =>
     cloneRole(tx, getPathId(c), c.req.valid('json'), { caller, random }),
   )
-  return proceed(c, roleView(db, role), usersPageAfter('role_created'), 201)
+  return proceed(c, await roleView(db, role), usersPageAfter('role_created'), 201)
 })
 
-export const changeRole = createHandlers(requiresManaging('roles:manage', 'role_updated'), body(RolePatch), (c) => {
-  const role = commitAsManager(c, 'roles:manage', (tx, caller) =>
-    editRole(tx, getPathId(c), c.req.valid('json'), caller),
-  )
-  return proceed(c, roleView(c.env.db, role), usersPageAfter('role_updated'))
-})
+export const changeRole = createHandlers(
+  requiresManaging('roles:manage', 'role_updated'),
+  body(RolePatch),
+  async (c) => {
+    const role = await commitAsManager(c, 'roles:manage', (tx, caller) =>
+      editRole(tx, getPathId(c), c.req.valid('json'), caller),
+    )
+    return proceed(c, await roleView(c.env.db, role), usersPageAfter('role_updated'))
+  },
+)
 
-export const removeRole = createHandlers(requiresManaging('roles:manage', 'role_deleted'), (c) => {
-  commitAsManager(c, 'roles:manage', (tx, caller) => deleteRole(tx, getPathId(c), caller))
+export const removeRole = createHandlers(requiresManaging('roles:manage', 'role_deleted'), async (c) => {
+  await commitAsManager(c, 'roles:manage', (tx, caller) => deleteRole(tx, getPathId(c), caller))
   return proceed(c, null, usersPageAfter('role_deleted'))
 })

@@ -12,9 +12,9 @@ import { listUsers, userView } from '../../model/users/people-view.ts'
 import { purgeInvites } from './invites.ts'
 import { commitAsManager, requiresManaging, usersPageAfter } from './manage.ts'
 
-export const listDashboardUsers = createHandlers(requires('users:manage'), (c) => {
-  purgeInvites(c)
-  return c.json(listUsers(c.env.db))
+export const listDashboardUsers = createHandlers(requires('users:manage'), async (c) => {
+  await purgeInvites(c)
+  return c.json(await listUsers(c.env.db))
 })
 
 const getChange = ({ status }: PersonPatch) =>
@@ -24,31 +24,37 @@ const getChange = ({ status }: PersonPatch) =>
 export const editDashboardUser = createHandlers(
   requiresManaging('users:manage', 'user_updated'),
   body(PersonPatch),
-  (c) => {
-    const person = commitAsManager(c, 'users:manage', (tx, caller) =>
+  async (c) => {
+    const person = await commitAsManager(c, 'users:manage', (tx, caller) =>
       editPerson(tx, getPathId(c), c.req.valid('json'), { ...caller, isProxyTrusted: isProxyTrusted(c) }),
     )
-    return proceed(c, userView(c.env.db, person), usersPageAfter(getChange(c.req.valid('json'))))
+    return proceed(c, await userView(c.env.db, person), usersPageAfter(getChange(c.req.valid('json'))))
   },
 )
 
-export const deleteDashboardUser = createHandlers(requiresManaging('users:manage', 'user_deleted'), (c) => {
-  commitAsManager(c, 'users:manage', (tx, caller) => deletePerson(tx, getPathId(c), caller))
+export const deleteDashboardUser = createHandlers(requiresManaging('users:manage', 'user_deleted'), async (c) => {
+  await commitAsManager(c, 'users:manage', (tx, caller) => deletePerson(tx, getPathId(c), caller))
   return proceed(c, null, usersPageAfter('user_deleted'))
 })
 
-export const resetUserTotp = createHandlers(requiresManaging('users:manage', 'user_totp_reset'), (c) => {
-  commitAsManager(c, 'users:manage', (tx, caller) => resetTotp(tx, getPathId(c), caller))
+export const resetUserTotp = createHandlers(requiresManaging('users:manage', 'user_totp_reset'), async (c) => {
+  await commitAsManager(c, 'users:manage', (tx, caller) => resetTotp(tx, getPathId(c), caller))
   return proceed(c, { status: 'ok' }, usersPageAfter('user_totp_reset'))
 })
 
-export const revokeUserSessions = createHandlers(requiresManaging('users:manage', 'user_sessions_revoked'), (c) => {
-  commitAsManager(c, 'users:manage', (tx, caller) => revokeSessions(tx, getPathId(c), caller))
-  return proceed(c, { status: 'ok' }, usersPageAfter('user_sessions_revoked'))
-})
+export const revokeUserSessions = createHandlers(
+  requiresManaging('users:manage', 'user_sessions_revoked'),
+  async (c) => {
+    await commitAsManager(c, 'users:manage', (tx, caller) => revokeSessions(tx, getPathId(c), caller))
+    return proceed(c, { status: 'ok' }, usersPageAfter('user_sessions_revoked'))
+  },
+)
 
 /** Only keys that were disabled with the user. */
-export const reactivateUserKeys = createHandlers(requiresManaging('users:manage', 'user_keys_reactivated'), (c) => {
-  const reactivated = commitAsManager(c, 'users:manage', (tx, caller) => restoreKeys(tx, getPathId(c), caller))
-  return proceed(c, { reactivated }, usersPageAfter('user_keys_reactivated'))
-})
+export const reactivateUserKeys = createHandlers(
+  requiresManaging('users:manage', 'user_keys_reactivated'),
+  async (c) => {
+    const reactivated = await commitAsManager(c, 'users:manage', (tx, caller) => restoreKeys(tx, getPathId(c), caller))
+    return proceed(c, { reactivated }, usersPageAfter('user_keys_reactivated'))
+  },
+)

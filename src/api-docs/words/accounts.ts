@@ -6,6 +6,10 @@ const FILES = [
   'auth_json',
   '`auth.json` files of the Codex CLI, or ZIP archives of them, up to 32 MiB in total.',
 ] as const
+const IMPORT_FILES = [
+  'files',
+  'Several files, up to 128 MiB in total: `store.db` and `encryption.key` of codex-lb, or exports of other tools. `passphrase` is a text field for Sluice exports.',
+] as const
 const BULK_EXAMPLE = { accountIds: ['acc_…'] }
 const CONSUME = ['target_reset_credit_changed', 'reset_credit_redeem_in_progress', 'busy', ...UPSTREAM] as const
 
@@ -32,6 +36,19 @@ export const ACCOUNT_WORDS: WordsByRoute = {
     answer: 'The preview, with the result in `accounts`.',
     throws: ['import_not_found'],
     example: { files: ['0'] },
+  },
+  'POST /api/import/preflight': {
+    does: 'Plans an import from another tool and keeps the plan in memory for 24 hours. Writes nothing.',
+    answer:
+      '`{id, expiresAt, generatedAt, sources: [{kind, name, notes}], items: [{id, kind, label, verdict, reason, source, isSelected, canSelect, result}]}`. `kind`: `account`, `key`, `source`, `proxy`, `setting`, `firewall`. `verdict`: `new`, `newer`, `same`, `older`, `broken`.',
+    throws: ['invalid_import', 'invalid_request_error', 'payload_too_large'],
+    files: IMPORT_FILES,
+  },
+  'POST /api/import/:id': {
+    does: 'Imports items of a plan. Each item is imported once. Settings, firewall addresses and outbound proxies are never part of `all`.',
+    answer: 'The plan, with `result: {outcome, reason, accountId}` for each item: `imported`, `joined`, `left_out`.',
+    throws: ['import_not_found', 'would_lock_out', 'read_only_access'],
+    example: { items: 'all', paused: true },
   },
   'PATCH /api/accounts/:id': {
     does: 'Changes an account.',
@@ -128,6 +145,12 @@ export const ACCOUNT_WORDS: WordsByRoute = {
   'GET /api/accounts/:id/trends': {
     does: 'The last seven days of an account by the hour, as percent left.',
     answer: '`{accountId, primary, secondary, secondaryScheduled}`; gaps are left out.',
+    throws: ['account_not_found'],
+  },
+  'GET /api/accounts/:id/statement': {
+    does: 'How an account’s quota was used in a period: by requests through Sluice, by key and model, or elsewhere.',
+    answer:
+      '`{accountId, window, from, to, firstReadingAt, usedPercent, here: {percent, spread, requests, tokens, costUsd}, elsewherePercent, byKey, byModel, costPerPercentUsd: {value, spread, weeks}, oddities: [{at, kind, text}]}`. `here.spread` says how many percentage points the estimate can be off. `elsewherePercent` is null while requests are running, `byKey` for users who may not list keys. CSV: one line per reading.',
     throws: ['account_not_found'],
   },
   'POST /api/accounts/:id/export/auth': {

@@ -46,7 +46,7 @@ export const LOG_WORDS: WordsByRoute = {
   'GET /api/conversations/:hash': {
     does: 'One conversation: accounts, models, tokens, cost, moves, errors, and how its newest requests ended.',
     answer:
-      'The same sums, and `start`, `latest`, `accounts`, `modelStats`, `outcomes`, `movedInputTokens`, `totalElapsedTime` (ms).',
+      'The same sums, and `start`, `latest`, `accounts`, `modelStats`, `outcomes`, `movedInputTokens`, `avoidableMoves`, `totalElapsedTime` (ms).',
     throws: ['not_found', 'busy'],
   },
   'GET /api/rejected-clients': {
@@ -57,13 +57,14 @@ export const LOG_WORDS: WordsByRoute = {
   },
   'GET /api/reports': {
     does: 'Usage by day, model, account and key, compared with the days before. Up to 730 days.',
-    answer: '`{startDate, endDate, …}`, or CSV.',
+    answer:
+      '`{startDate, endDate, …}`, or CSV. Sums include `moves` of conversations between accounts, `avoidableMoves` and `movedInputTokens`.',
     throws: ['permission_required', 'busy'],
   },
   'GET /api/reports/strategies': {
     does: 'Replays the logged requests of the last days against every routing strategy. Takes seconds; closing the connection stops it.',
     answer:
-      '`{days, seed, requests, sufficient, strategies: [{name, rejected, moves, unusedPercent, spread}], …}`: averages of 20 runs; `spread` has the lowest and the highest value of each. `sufficient`: the log covers at least 7 days.',
+      '`{days, seed, requests, sufficient, strategies: [{name, rejected, moves, unusedPercent, spread}], …}`: averages of 20 runs; `spread` has the lowest and the highest value of each. `sufficient`: the log covers at least 7 days. `moveRules` compares, for the strategy in use, moves that pay (`priced`) with moves always at 95 % of the five-hour window (`fixed`): `{moves, movedTokens, rejected}`.',
     throws: ['busy'],
   },
   'GET /api/explain': {

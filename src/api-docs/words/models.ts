@@ -237,6 +237,21 @@ export const MODEL_WORDS: WordsByRoute = {
     document: 'A Chat Completions request, translated into a Responses request.',
     example: { model: 'gpt-5.5', messages: [{ role: 'user', content: 'Say hello.' }] },
   },
+  'POST /v1/messages': {
+    does: 'A model request in Anthropic’s Messages format.',
+    answer: 'A message, or its events with `stream: true`. Errors are in Anthropic’s format.',
+    isTurn: true,
+    throws: [...PUBLIC_TURN.filter((code) => code !== 'fast_mode_prohibited'), ['fast_mode_prohibited', 403]],
+    document: 'A Messages request, translated into a Responses request. The key may be in `x-api-key`.',
+    example: { model: 'claude-opus-4-5', max_tokens: 1024, messages: [{ role: 'user', content: 'Say hello.' }] },
+  },
+  'POST /v1/messages/count_tokens': {
+    does: 'Estimates the input tokens of a Messages request. Uses no account.',
+    answer: '`{input_tokens}`, with the header `x-sluice-estimate: true`.',
+    throws: ['invalid_request_error', 'model_not_found', 'payload_too_large'],
+    document: 'A Messages request.',
+    example: { model: 'claude-opus-4-5', messages: [{ role: 'user', content: 'Say hello.' }] },
+  },
   'POST /v1/images/generations': {
     ...PUBLIC_IMAGE,
     does: 'Makes an image, as the Images API of OpenAI does.',
@@ -290,7 +305,7 @@ export const MODEL_WORDS: WordsByRoute = {
     query: { call_id: 'ID of the call.' },
   },
   'GET /v1/models': {
-    does: 'The models this key may use.',
+    does: 'The models this key may use. With the header `anthropic-version`, in Anthropic’s format, with each model also as `claude-<model>`.',
     answer: '`{object: "list", data: [Model]}`',
     query: CLIENT_VERSION,
   },
@@ -305,6 +320,20 @@ export const MODEL_WORDS: WordsByRoute = {
     does: 'Usage of this key, and what is left of its limits.',
     answer:
       '`{request_count, total_tokens, cached_input_tokens, total_cost_usd, limits, upstream_limits, account_pool_usage}`',
+  },
+  'GET /v1/capacity': {
+    does: 'Whether a request with this key could start now, and otherwise how long it has to wait and why. It makes the same decision as routing, and sends nothing to ChatGPT.',
+    answer:
+      '`{can_start, account_available, waits_seconds, why, pool: {five_hour_left_percent, weekly_left_percent, used_up_at}, key: {limits}}`. `waits_seconds` is null if waiting does not help or the time is not known, `pool` if the key may not see it.',
+  },
+  'POST /mcp': {
+    does: 'MCP server (streamable HTTP, no sessions) with the read-only tools `capacity`, `usage`, `models` and `why_last_request_failed`.',
+    answer: 'A JSON-RPC message.',
+  },
+  'GET /mcp': {
+    does: 'Not supported, like `DELETE`, because there are no sessions.',
+    answer: 'Always an error.',
+    throws: ['method_not_allowed'],
   },
   'GET /v1/reset-credit': {
     does: 'Available reset credits, soonest to expire first.',

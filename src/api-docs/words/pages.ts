@@ -22,6 +22,10 @@ export const PAGE_WORDS: WordsByRoute = {
     does: 'Add an account, or sign in to one again, with a code.',
     throws: ['account_not_found', 'oauth_flow_not_found'],
   },
+  'GET /accounts/import': {
+    does: 'Import from another tool: the files, and with `plan` the plan or its result.',
+    throws: ['import_not_found'],
+  },
   'GET /accounts/new/import': { does: 'Add accounts from `auth.json` files.', throws: ['import_not_found'] },
   'GET /key': {
     does: 'The page of a key for its holder: limits, use and last requests.',
@@ -46,6 +50,10 @@ export const PAGE_WORDS: WordsByRoute = {
     does: 'What a capture stored of one request. Each reading is written to the audit log.',
     throws: ['permission_required', 'not_found'],
   },
+  'GET /bell': { does: 'The bell at the top of every page, with the active alerts that the user may see.' },
+  'GET /settings/alerts': { does: 'Active alerts, channels and messages.', throws: ['permission_required'] },
+  'GET /settings/alerts/new': { does: 'Add an alert channel.', throws: ['permission_required'] },
+  'GET /settings/alerts/:id': { does: 'One alert channel.', throws: ['permission_required', 'not_found'] },
   'GET /capture-line': { does: 'The line at the top of every page while a capture runs.' },
   'GET /reports': {
     does: 'Usage over a range of days: a chart, and totals by model, key and account.',

@@ -83,10 +83,15 @@ export const PEOPLE_WORDS: WordsByRoute = {
     status: 204,
     throws: [...REACHED, 'not_found'],
   },
+  'GET /api/shares': {
+    does: 'Shares of the pool’s capacity and how they are used: of every user with `users:manage`, otherwise your own.',
+    answer:
+      '`{items: [{userId, username, window, share, used, borrowed, lent}]}`: percent of the pool’s capacity. `window`: `five_hour` or `weekly`, counted over the last five hours and seven days. `borrowed`: used beyond the share. `lent`: used by others out of this share.',
+  },
   'GET /api/dashboard-roles': {
     does: 'All roles, built-in and custom.',
     answer:
-      '`[Role]`: `{id, slug, name, description, kind, locked, assignableToUsers, grants: [{permission, scope}], usersCount, version}`',
+      '`[Role]`: `{id, slug, name, description, kind, locked, assignableToUsers, grants: [{permission, scope}], usersCount, share, version}`',
   },
   'GET /api/dashboard-roles/permissions': {
     does: 'All permissions.',

@@ -1,6 +1,7 @@
 /** Route descriptions that cannot be derived from code. Text between backticks is code. */
 import type { Code } from '../../errors.ts'
 import { ACCOUNT_WORDS } from './accounts.ts'
+import { ALERT_WORDS } from './alerts.ts'
 import { AUTOMATION_WORDS } from './automations.ts'
 import { EGRESS_WORDS } from './egress.ts'
 import { KEY_WORDS } from './keys.ts'
@@ -53,6 +54,7 @@ export const WORDS: WordsByRoute = {
   ...SOURCE_WORDS,
   ...LOG_WORDS,
   ...AUTOMATION_WORDS,
+  ...ALERT_WORDS,
   ...SERVICE_WORDS,
   ...EGRESS_WORDS,
   ...PAGE_WORDS,
@@ -60,7 +62,8 @@ export const WORDS: WordsByRoute = {
 
 /** Path parameters, by the path up to and including them; the longest match applies. */
 export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
-  '/docs/:guide': '`clients`, `operating`, `reverse-proxies` or `security`.',
+  '/docs/:guide':
+    '`clients`, `claude-code`, `operating`, `codex-lb`, `alerts`, `reverse-proxies`, `scaling`, `postgresql` or `security`.',
   '/v1/models/:id': 'Name of the model.',
   '/v1/responses/:id': 'ID of the response.',
   '/v1/warmup/:mode': 'Warm-up mode.',
@@ -68,6 +71,7 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/backend-api/files/:id': 'ID of the file.',
   '/backend-api/codex/:callId': 'ID of the call.',
   '/api/accounts/import/preflight/:id': '`preflightId`.',
+  '/api/import/:id': '`id` of the plan.',
   '/api/accounts/:id': '`accountId`.',
   '/api/api-keys/:id': 'ID of the key.',
   '/api/backups/:name': 'Name of the backup.',
@@ -80,6 +84,9 @@ export const PATH_PARAMETERS: Readonly<Record<string, string>> = {
   '/api/dashboard-roles/:id': 'ID of the role.',
   '/api/auth-providers/:id': 'ID of the provider.',
   '/api/quota-planner/decisions/:id': 'ID of the decision.',
+  '/api/alerts/:key': 'Key of the alert. Percent-encode it.',
+  '/api/alerts/channels/:id': 'ID of the channel.',
+  '/settings/alerts/:id': 'ID of the channel.',
   '/api/automations/:id': 'ID of the automation.',
   '/api/automations/runs/:id': 'ID of the run.',
   '/settings/automations/:id': 'ID of the automation.',

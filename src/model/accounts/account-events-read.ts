@@ -24,8 +24,8 @@ export interface AccountHistoryPage {
 const PAGE = 50
 
 /** `before`: only events older than the one with this id. */
-export const accountHistory = (db: Db, accountId: string, before: number | null): AccountHistoryPage => {
-  const rows = db
+export const accountHistory = async (db: Db, accountId: string, before: number | null): Promise<AccountHistoryPage> => {
+  const rows = await db
     .select()
     .from(accountEvents)
     .where(and(eq(accountEvents.accountId, accountId), before === null ? undefined : lt(accountEvents.id, before)))
@@ -40,8 +40,8 @@ export const accountHistory = (db: Db, accountId: string, before: number | null)
 }
 
 /** The last probe since `since` (ms); null: there is none. */
-export const lastProbe = (db: Db, accountId: string, since: number): AccountHistoryEntry | null => {
-  const row = db
+export const lastProbe = async (db: Db, accountId: string, since: number): Promise<AccountHistoryEntry | null> => {
+  const row = await db
     .select()
     .from(accountEvents)
     .where(and(eq(accountEvents.accountId, accountId), eq(accountEvents.kind, 'probe'), gte(accountEvents.at, since)))

@@ -19,9 +19,12 @@ interface NewAccountEvent {
 const MAX_DETAIL_CHARS = 500
 
 /** Adds to the history; writes nothing for an account that has been deleted. */
-export const recordAccountEvent = (tx: Tx, { accountId, at, kind, result, detail }: NewAccountEvent): void => {
+export const recordAccountEvent = async (
+  tx: Tx,
+  { accountId, at, kind, result, detail }: NewAccountEvent,
+): Promise<void> => {
   const text = detail?.slice(0, MAX_DETAIL_CHARS) ?? null
-  tx.run(sql`
+  await tx.run(sql`
     INSERT INTO account_events (account_id, at, kind, result, detail)
     SELECT ${accountId}, ${at}, ${kind}, ${result}, ${text} WHERE EXISTS (SELECT 1 FROM accounts WHERE id = ${accountId})`)
 }
@@ -33,8 +36,12 @@ const LOOKED_AT = 10_000
  * Deletes events from before `before` (ms since epoch), at most `limit`, and returns how many. Fewer than `limit` means that
  * none are left: rows are in the order of time, except a few written while the clock was wrong.
  */
-export const purgeAccountEvents = (tx: Tx, { before, limit }: { before: number; limit: number }): number =>
-  tx.run(sql`
+export const purgeAccountEvents = async (
+  tx: Tx,
+  { before, limit }: { before: number; limit: number },
+): Promise<number> =>
+  (
+    await tx.run(sql`
     DELETE FROM account_events WHERE id IN (
-      SELECT id FROM (SELECT id, at FROM account_events ORDER BY id LIMIT ${LOOKED_AT}) WHERE at < ${before} LIMIT ${limit})`)
-    .changes
+      SELECT id FROM (SELECT id, at FROM account_events ORDER BY id LIMIT ${LOOKED_AT}) AS oldest WHERE at < ${before} LIMIT ${limit})`)
+  ).changes

@@ -14,6 +14,7 @@ import { type AccountRow, getAccount, getState } from './accounts.ts'
 import { type AccountIdentity, type ImportedAccount, UNKNOWN_PLAN } from './auth-json.ts'
 
 export interface ImportedRow extends AccountRow {
+  isNew: boolean
   /** The stored tokens were kept, because the file's are not known to be newer. */
   tokensKept: boolean
 }
@@ -24,6 +25,8 @@ export interface TakingIn {
   random: Random
   actor: Actor
   event?: AuditEvent
+  /** Columns of a new account. `state` replaces the default state, unless the account has no route. */
+  initial?: Partial<Pick<AccountRow, 'alias' | 'routingPolicy' | 'securityWorkAuthorized'>> & { state?: AccountState }
   /** The pool of outbound proxies of a new account; null or absent: as the settings say. */
   egressPoolId?: string | null
   /** The caller sends one notice after all accounts are stored, because memory views reload the whole table each time. */
@@ -36,15 +39,17 @@ export interface TakingIn {
  * changes nothing unless sign-in is needed: its refresh token is spent, and using it again would end the account. A new
  * account to which no pool of outbound proxies applies, although one is required, starts paused.
  */
-export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn): ImportedRow => {
+export const importAccount = async (tx: Tx, imported: ImportedAccount, doing: TakingIn): Promise<ImportedRow> => {
   const { identity, tokens } = imported
   const { sealer, random, actor, event = 'account_imported', announcesLater = false, egressPoolId = null } = doing
-  const existing = findMatchingAccount(tx, identity)
+  const { state = ACTIVE, ...columns } = doing.initial ?? {}
+  const existing = await findMatchingAccount(tx, identity)
   const tokensKept = existing !== undefined && !isNewer(imported, existing, { sealer, now: actor.at })
   const id = existing?.id ?? random.id('acc')
-  if (existing && !tokensKept) renewAccount(tx, existing, imported, doing)
+  if (existing && !tokensKept) await renewAccount(tx, existing, imported, doing)
   else if (!existing)
-    tx.insert(accounts)
+    await tx
+      .insert(accounts)
       .values({
         id,
         createdAt: actor.at,
@@ -52,15 +57,16 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
         ...sealTokens(sealer, id, tokens),
         lastRefreshAt: refreshedAt(imported, actor),
         egressPoolId,
-        ...firstState(tx, egressPoolId, actor.at),
+        ...columns,
+        ...(await firstState(tx, egressPoolId, { state, at: actor.at })),
       })
       .run()
-  append(tx, actor, event, {
+  await append(tx, actor, event, {
     target: id,
     details: { email: identity.email, renewed: existing !== undefined && !tokensKept, tokensKept },
   })
   const result = existing === undefined ? 'added' : tokensKept ? 'tokens kept' : 'tokens replaced'
-  recordAccountEvent(tx, {
+  await recordAccountEvent(tx, {
     accountId: id,
     at: actor.at,
     kind: 'import',
@@ -68,27 +74,32 @@ export const importAccount = (tx: Tx, imported: ImportedAccount, doing: TakingIn
     detail: event === 'account_signed_in' ? 'By signing in.' : null,
   })
   if (!announcesLater) notice(tx, 'accounts')
-  return { ...getAccount(tx, id), tokensKept }
+  return { ...(await getAccount(tx, id)), isNew: existing === undefined, tokensKept }
 }
 
-const firstState = (tx: Tx, egressPoolId: string | null, at: number): AccountState => {
-  const reason = getUnroutedReason(tx, egressPoolId)
-  return reason === null ? ACTIVE : pausedWithout(reason, at)
+const firstState = async (
+  tx: Tx,
+  egressPoolId: string | null,
+  { state, at }: { state: AccountState; at: number },
+): Promise<AccountState> => {
+  const reason = state === ACTIVE ? await getUnroutedReason(tx, egressPoolId) : null
+  return reason === null ? state : pausedWithout(reason, at)
 }
 
 /**
  * Replaces the row's tokens and the identity they state; what they do not state stays. A paused account stays paused,
  * any other becomes active. Adds to the account's history. The caller has checked the seat and writes the audit row.
  */
-export const renewAccount = (
+export const renewAccount = async (
   tx: Tx,
   row: AccountRow,
   imported: ImportedAccount,
   { sealer, actor }: Pick<TakingIn, 'sealer' | 'actor'>,
-): void => {
+): Promise<void> => {
   const state = nextState(getState(row), { kind: 'reauthenticated', at: actor.at })
   const identity = fillIn(imported.identity, row)
-  tx.update(accounts)
+  await tx
+    .update(accounts)
     .set({
       ...identity,
       ...sealTokens(sealer, row.id, imported.tokens),
@@ -100,14 +111,14 @@ export const renewAccount = (
   const { planType } = identity
   const event = { accountId: row.id, at: actor.at }
   if (state.status !== row.status)
-    recordAccountEvent(tx, {
+    await recordAccountEvent(tx, {
       ...event,
       kind: 'state',
       result: state.status,
       detail: `New tokens were stored. Before: ${STATE_NAMES[row.status].toLowerCase()}.`,
     })
   if (planType !== row.planType)
-    recordAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
+    await recordAccountEvent(tx, { ...event, kind: 'plan', result: planType, detail: `Before: ${row.planType}.` })
   notice(tx, 'accounts')
 }
 
@@ -142,11 +153,11 @@ export const isNewer = (
 }
 
 /** The account this identity would update, comparing e-mails case-insensitively; an exact match comes first. */
-export const findMatchingAccount = (
+export const findMatchingAccount = async (
   db: Db,
   { email, chatgptAccountId, chatgptUserId }: AccountIdentity,
-): AccountRow | undefined => {
-  const seats = db
+): Promise<AccountRow | undefined> => {
+  const seats = await db
     .select()
     .from(accounts)
     .where(
@@ -164,7 +175,7 @@ export const findMatchingAccount = (
  * Whether `identity` owns `row`: same user in the same workspace. The e-mail counts only if one side has no user id,
  * because addresses change.
  */
-export const isSameSeat = (row: AccountRow, identity: AccountIdentity): boolean => {
+export const isSameSeat = (row: AccountIdentity, identity: AccountIdentity): boolean => {
   const isSameUser =
     row.chatgptUserId !== null && identity.chatgptUserId !== null
       ? row.chatgptUserId === identity.chatgptUserId

@@ -1,9 +1,8 @@
-/** Cleans up after deleted accounts in slices and across restarts: one commit would block the event loop for seconds. */
+/** Cleans up after deleted accounts in slices and across restarts: one commit would keep all others waiting for seconds. */
 import { eq, inArray, like, sql } from 'drizzle-orm'
 import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { facts } from '../../../db/schema/system.ts'
-import { withShortLog } from '../../../db/short-log.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { dropFact, writeFact } from '../facts.ts'
@@ -21,54 +20,53 @@ const FACT = 'deleted_account:'
 const LOOKED_FOR_MS = DAY_MS
 
 /** Call in the commit that deletes the account; `at` is ms since epoch. `clearLeftovers` does the rest. */
-export const recordDeletion = (
+export const recordDeletion = async (
   tx: Tx,
   accountId: string,
   { at, withHistory }: { at: number; withHistory: boolean },
-): void => {
-  writeFact(tx, FACT + accountId, `${at} ${withHistory ? 'with' : 'without'} history`)
+): Promise<void> => {
+  await writeFact(tx, FACT + accountId, `${at} ${withHistory ? 'with' : 'without'} history`)
 }
 
 /**
  * Deletes the conversations of deleted accounts, and the log of those deleted with their history. Hourly totals and key
  * totals stay. Rejects with the reason of `signal` when it aborts between slices.
  */
-export const clearLeftovers = (deps: ClearingDeps, signal?: AbortSignal): Promise<void> =>
-  withShortLog(deps.db, () => clearAll(deps, signal))
-
-const clearAll = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
-  const inSlices = async (forget: (tx: Tx) => number): Promise<boolean> => {
-    let slice = commit(db, forget)
+export const clearLeftovers = async ({ db, clock }: ClearingDeps, signal?: AbortSignal): Promise<void> => {
+  const inSlices = async (forget: (tx: Tx) => Promise<number>): Promise<boolean> => {
+    let slice = await commit(db, forget)
     const hasFound = slice > 0
-    for (; slice === SLICE; slice = commit(db, forget)) await clock.sleep(PAUSE_MS, signal)
+    for (; slice === SLICE; slice = await commit(db, forget)) await clock.sleep(PAUSE_MS, signal)
     return hasFound
   }
-  for (const { name, accountId, deletedAt, withHistory } of deletedAccounts(db)) {
+  for (const { name, accountId, deletedAt, withHistory } of await deletedAccounts(db)) {
     await inSlices((tx) => deleteOwnership(tx, accountId))
-    if (withHistory && (await inSlices((tx) => deleteLog(tx, accountId)))) commit(db, (tx) => notice(tx, 'log'))
-    if (clock.now() - deletedAt > LOOKED_FOR_MS) commit(db, (tx) => dropFact(tx, name))
+    if (withHistory && (await inSlices((tx) => deleteLog(tx, accountId))))
+      await commit(db, async (tx) => notice(tx, 'log'))
+    if (clock.now() - deletedAt > LOOKED_FOR_MS) await commit(db, (tx) => dropFact(tx, name))
   }
 }
 
-const deletedAccounts = (db: Db) =>
-  db
-    .select()
-    .from(facts)
-    .where(like(facts.name, `${FACT}%`))
-    .all()
-    .map(({ name, value }) => ({
-      name,
-      accountId: name.slice(FACT.length),
-      deletedAt: Number.parseInt(value, 10),
-      withHistory: value.endsWith(' with history'),
-    }))
+const deletedAccounts = async (db: Db) =>
+  (
+    await db
+      .select()
+      .from(facts)
+      .where(like(facts.name, `${FACT}%`))
+      .all()
+  ).map(({ name, value }) => ({
+    name,
+    accountId: name.slice(FACT.length),
+    deletedAt: Number.parseInt(value, 10),
+    withHistory: value.endsWith(' with history'),
+  }))
 
-const deleteOwnership = (tx: Tx, accountId: string): number => {
+const deleteOwnership = async (tx: Tx, accountId: string): Promise<number> => {
   const some = sql`SELECT kind, key_hash FROM affinity WHERE account_id = ${accountId} LIMIT ${SLICE}`
-  return tx.run(sql`DELETE FROM affinity WHERE (kind, key_hash) IN (${some})`).changes
+  return (await tx.run(sql`DELETE FROM affinity WHERE (kind, key_hash) IN (${some})`)).changes
 }
 
-const deleteLog = (tx: Tx, accountId: string): number => {
+const deleteLog = async (tx: Tx, accountId: string): Promise<number> => {
   const some = tx.select({ id: requests.id }).from(requests).where(eq(requests.accountId, accountId)).limit(SLICE)
-  return tx.delete(requests).where(inArray(requests.id, some)).run().changes
+  return (await tx.delete(requests).where(inArray(requests.id, some)).run()).changes
 }

@@ -37,12 +37,12 @@ export const withUniqueNames = (views: readonly AccountView[]): AccountView[] =>
 }
 
 /** Names of all accounts, as visible under `hidesAccounts`. */
-export const accountNames = (
+export const accountNames = async (
   db: Db,
   { hidesAccounts }: Pick<HiddenFields, 'hidesAccounts'>,
-): ReadonlyMap<string, string> => {
+): Promise<ReadonlyMap<string, string>> => {
   const { id, email, alias, planType } = accounts
-  const rows = db.select({ id, email, alias, planType }).from(accounts).all()
+  const rows = await db.select({ id, email, alias, planType }).from(accounts).all()
   return getUniqueNames(
     rows.map((row) => ({ ...row, name: hidesAccounts ? maskEmails(displayName(row)) : displayName(row) })),
   )

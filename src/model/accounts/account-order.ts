@@ -15,27 +15,25 @@ export const byPosition = (a: Pick<Placed, 'position'>, b: Pick<Placed, 'positio
   (a.position ?? UNPLACED) - (b.position ?? UNPLACED)
 
 /** Every account by position, the others after them by age. */
-export const listByPosition = (db: Db): Placed[] =>
-  db
-    .select({ id: accounts.id, position: accounts.position })
-    .from(accounts)
-    .orderBy(accounts.createdAt)
-    .all()
-    .toSorted(byPosition)
+export const listByPosition = async (db: Db): Promise<Placed[]> =>
+  (
+    await db.select({ id: accounts.id, position: accounts.position }).from(accounts).orderBy(accounts.createdAt).all()
+  ).toSorted(byPosition)
 
 /** Puts the account at the `position`-th place, from 1, and numbers all of them; null takes it out of the order. */
-export const moveAccount = (tx: Tx, id: string, position: number | null): void => {
+export const moveAccount = async (tx: Tx, id: string, position: number | null): Promise<void> => {
   if (position === null) {
-    place(tx, id, null)
-    closeGaps(tx)
+    await place(tx, id, null)
+    await closeGaps(tx)
   } else
-    for (const [at, account] of moved(listByPosition(tx), id, position - 1).entries()) place(tx, account.id, at + 1)
+    for (const [at, account] of moved(await listByPosition(tx), id, position - 1).entries())
+      await place(tx, account.id, at + 1)
 }
 
 /** Numbers the accounts that have a position from 1. Call it after one was deleted. */
-export const closeGaps = (tx: Tx): void => {
-  const placed = listByPosition(tx).filter(({ position }) => position !== null)
-  for (const [at, { id, position }] of placed.entries()) if (position !== at + 1) place(tx, id, at + 1)
+export const closeGaps = async (tx: Tx): Promise<void> => {
+  const placed = (await listByPosition(tx)).filter(({ position }) => position !== null)
+  for (const [at, { id, position }] of placed.entries()) if (position !== at + 1) await place(tx, id, at + 1)
 }
 
 const moved = (order: readonly Placed[], id: string, to: number): Placed[] => {
@@ -43,6 +41,6 @@ const moved = (order: readonly Placed[], id: string, to: number): Placed[] => {
   return order.filter((account) => account.id !== id).toSpliced(to, 0, ...own)
 }
 
-const place = (tx: Tx, id: string, position: number | null): void => {
-  tx.update(accounts).set({ position }).where(eq(accounts.id, id)).run()
+const place = async (tx: Tx, id: string, position: number | null): Promise<void> => {
+  await tx.update(accounts).set({ position }).where(eq(accounts.id, id)).run()
 }

@@ -28,22 +28,18 @@ export const Tags = z
   )
 
 /** The tags of every account that has some, sorted. */
-export const allTags = (db: Db): Map<string, string[]> => {
-  const rows = db.select().from(accountTags).orderBy(accountTags.tag).all()
+export const allTags = async (db: Db): Promise<Map<string, string[]>> => {
+  const rows = await db.select().from(accountTags).orderBy(accountTags.tag).all()
   const groups = Map.groupBy(rows, ({ accountId }) => accountId)
   return new Map([...groups].map(([id, group]) => [id, group.map(({ tag }) => tag)]))
 }
 
-export const getTags = (db: Db, accountId: string): string[] =>
-  db
-    .select()
-    .from(accountTags)
-    .where(eq(accountTags.accountId, accountId))
-    .orderBy(accountTags.tag)
-    .all()
-    .map(({ tag }) => tag)
+export const getTags = async (db: Db, accountId: string): Promise<string[]> =>
+  (await db.select().from(accountTags).where(eq(accountTags.accountId, accountId)).orderBy(accountTags.tag).all()).map(
+    ({ tag }) => tag,
+  )
 
-export const replaceTags = (tx: Tx, accountId: string, tags: readonly string[]): void => {
-  tx.delete(accountTags).where(eq(accountTags.accountId, accountId)).run()
-  for (const tag of tags) tx.insert(accountTags).values({ accountId, tag }).run()
+export const replaceTags = async (tx: Tx, accountId: string, tags: readonly string[]): Promise<void> => {
+  await tx.delete(accountTags).where(eq(accountTags.accountId, accountId)).run()
+  for (const tag of tags) await tx.insert(accountTags).values({ accountId, tag }).run()
 }

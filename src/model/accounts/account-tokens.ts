@@ -41,8 +41,8 @@ interface Rotated {
  * Stores rotated tokens. Commit before using the new access token, because the old refresh token is spent. False when
  * the account was deleted or re-imported in the meantime, whose newer tokens are kept.
  */
-export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: Rotated): boolean => {
-  const stored = tx
+export const storeTokens = async (tx: Tx, { id, previousSealed, tokens, sealer, at }: Rotated): Promise<boolean> => {
+  const stored = await tx
     .update(accounts)
     .set({ ...sealTokens(sealer, id, tokens), lastRefreshAt: at })
     .where(and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, previousSealed)))
@@ -56,15 +56,15 @@ export const storeTokens = (tx: Tx, { id, previousSealed, tokens, sealer, at }: 
  * Whether the account still has the tokens of `row`. If not, sends a notice, because this process has not loaded the
  * change.
  */
-export const holdsTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): boolean => {
+export const holdsTokens = async (tx: Tx, { id, refreshTokenSealed }: AccountRow): Promise<boolean> => {
   const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
-  const isHeld = tx.select({ id: accounts.id }).from(accounts).where(isSame).get() !== undefined
+  const isHeld = (await tx.select({ id: accounts.id }).from(accounts).where(isSame).get()) !== undefined
   if (!isHeld) notice(tx, 'accounts')
   return isHeld
 }
 
 /** Rewrites the stored token, to test whether another one could be stored. */
-export const touchTokens = (tx: Tx, { id, refreshTokenSealed }: AccountRow): void => {
+export const touchTokens = async (tx: Tx, { id, refreshTokenSealed }: AccountRow): Promise<void> => {
   const isSame = and(eq(accounts.id, id), eq(accounts.refreshTokenSealed, refreshTokenSealed))
-  tx.update(accounts).set({ refreshTokenSealed }).where(isSame).run()
+  await tx.update(accounts).set({ refreshTokenSealed }).where(isSame).run()
 }

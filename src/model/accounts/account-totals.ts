@@ -21,13 +21,10 @@ export const NO_USE: AccountUse = Object.freeze({
 })
 
 /** By account id; accounts without requests are missing. */
-export const getUses = (db: Db): Map<string, AccountUse> =>
+export const getUses = async (db: Db): Promise<Map<string, AccountUse>> =>
   new Map(
-    db
-      .select()
-      .from(accountTotals)
-      .all()
-      .map(({ accountId, requests, inputTokens, cachedInputTokens, outputTokens, costMicros }) => [
+    (await db.select().from(accountTotals).all()).map(
+      ({ accountId, requests, inputTokens, cachedInputTokens, outputTokens, costMicros }) => [
         accountId,
         {
           requestCount: requests,
@@ -35,18 +32,19 @@ export const getUses = (db: Db): Map<string, AccountUse> =>
           cachedInputTokens,
           totalCostUsd: costMicros / 1e6,
         },
-      ]),
+      ],
+    ),
   )
 
 /** When each account started its last request (ms since epoch). Known to the hour only once the log no longer has it. */
-export const getLastUses = (db: Db): Map<string, number> => {
+export const getLastUses = async (db: Db): Promise<Map<string, number>> => {
   const fromLog = sql`(
     SELECT ${requests.startedAt} FROM ${requests} WHERE ${requests.accountId} = ${accounts.id} AND ${counted()}
     ORDER BY ${requests.startedAt} DESC LIMIT 1)`
   const fromHours = sql`(
     SELECT max(${requestHours.hour}) FROM ${requestHours} WHERE ${requestHours.accountId} = ${accounts.id})`
   // In a `select()` from one table Drizzle drops the table of a column, and `accounts.id` would be the id of the request.
-  const rows = db.all<{ id: string; at: number | null }>(
+  const rows = await db.all<{ id: string; at: number | null }>(
     sql`SELECT ${accounts.id} AS id, coalesce(${fromLog}, ${fromHours}) AS at FROM ${accounts}`,
   )
   return new Map(rows.flatMap(({ id, at }) => (at === null ? [] : [[id, at] as const])))

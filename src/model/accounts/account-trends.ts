@@ -1,5 +1,5 @@
 /** The last seven days of an account: how full its windows were, hour by hour, and what it was spent on. */
-import { and, eq, gte, sql } from 'drizzle-orm'
+import { and, eq, gte, max, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { usageSamples } from '../../../db/schema/history.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
@@ -17,9 +17,9 @@ export interface Trend extends Record<WindowLength, (number | null)[]> {
 }
 
 /** 168 hours up to and including that of `now`. */
-export const accountTrend = (db: Db, accountId: string, now: number): Trend => {
+export const accountTrend = async (db: Db, accountId: string, now: number): Promise<Trend> => {
   const from = Math.floor(now / HOUR_MS) * HOUR_MS - (TREND_HOURS - 1) * HOUR_MS
-  const rows = db
+  const rows = await db
     .select()
     .from(usageSamples)
     .where(and(eq(usageSamples.accountId, accountId), gte(usageSamples.hour, from)))
@@ -98,16 +98,16 @@ export interface AccountSpend {
 const MOST = 8
 
 /** What the account served since `since` (ms), by model and by key; long lists end with "other". */
-export const accountSpend = (db: Db, accountId: string, since: number): AccountSpend => {
+export const accountSpend = async (db: Db, accountId: string, since: number): Promise<AccountSpend> => {
   const from = and(eq(requestHours.accountId, accountId), gte(requestHours.hour, since))
-  const byModel = db
+  const byModel = await db
     .select({ name: sql<string | null>`nullif(${requestHours.model}, '')`, ...SUMS })
     .from(requestHours)
     .where(from)
     .groupBy(requestHours.model)
     .all()
-  const byKey = db
-    .select({ name: apiKeys.name, ...SUMS })
+  const byKey = await db
+    .select({ name: max(apiKeys.name), ...SUMS })
     .from(requestHours)
     .leftJoin(apiKeys, eq(apiKeys.id, requestHours.keyId))
     .where(from)

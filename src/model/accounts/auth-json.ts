@@ -76,7 +76,14 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   const refuse = (why: string): never => {
     throw new AppError('invalid_auth_json', { message: `${fileName} ${why}.`, param: fileName })
   }
-  const json = parseJson(text) ?? refuse('is not valid JSON')
+  return readAuthJson(parseJson(text) ?? refuse('is not valid JSON'), fileName)
+}
+
+/** Reads an `auth.json` that is already parsed. */
+export const readAuthJson = (json: unknown, fileName: string): ImportedAccount => {
+  const refuse = (why: string): never => {
+    throw new AppError('invalid_auth_json', { message: `${fileName} ${why}.`, param: fileName })
+  }
   if (!isObject(json)) return refuse('is not an auth.json of the Codex CLI (top level)')
   if (!hasTokens(json)) refuse(knownCredentials(json) ?? NO_TOKENS)
   const file = AuthJson.safeParse(json)
@@ -93,12 +100,21 @@ export const parseAuthJson = (text: string, fileName: string): ImportedAccount =
   }
   const unusable = unusableField({ identity, tokens: { accessToken, refreshToken, idToken } })
   if (unusable) refuse(`is not usable: ${unusable}`)
-  const stated = Date.parse(file.data.last_refresh ?? file.data.lastRefresh ?? '')
+  const stated = file.data.last_refresh ?? file.data.lastRefresh
   return {
     identity,
     tokens: { accessToken, refreshToken, idToken },
-    lastRefreshAt: stated > 0 ? stated : (getIssue(accessToken) ?? getIssue(idToken)), // Go's zero date is in year 1
+    lastRefreshAt: getRefreshDate(stated, { accessToken, idToken }),
   }
+}
+
+/** When the tokens were issued (ms since epoch), from `stated` or the tokens. Null if unknown. */
+export const getRefreshDate = (
+  stated: string | null | undefined,
+  { accessToken, idToken }: Pick<AccountTokens, 'accessToken' | 'idToken'>,
+): number | null => {
+  const at = Date.parse(stated ?? '')
+  return at > 0 ? at : (getIssue(accessToken) ?? getIssue(idToken)) // Go's zero date is in year 1
 }
 
 const NO_TOKENS = "has no tokens; it isn't an auth.json from the Codex CLI"
@@ -119,7 +135,7 @@ export const unusableField = ({ identity, tokens }: Pick<ImportedAccount, 'ident
   const sent: [string, string | null, number][] = [
     ['access_token', tokens.accessToken, MAX_TOKEN_LENGTH],
     ['refresh_token', tokens.refreshToken, MAX_TOKEN_LENGTH],
-    ['id_token', tokens.idToken, MAX_TOKEN_LENGTH],
+    ['id_token', tokens.idToken || null, MAX_TOKEN_LENGTH], // empty until the first refresh, if a file has none
     ['account_id', identity.chatgptAccountId, MAX_ID_LENGTH],
   ]
   const shown: [string, string | null, number][] = [
@@ -154,6 +170,36 @@ export const getIdentity = (idToken: string): AccountIdentity | null => {
     chatgptAccountId: auth?.chatgpt_account_id ?? null,
     chatgptUserId: auth?.chatgpt_user_id ?? sub ?? null,
     planType: auth?.chatgpt_plan_type ?? UNKNOWN_PLAN,
+    workspaceId: auth?.workspace_id ?? null,
+    workspaceLabel: auth?.workspace_label ?? null,
+    seatType: auth?.seat_type ?? null,
+  }
+}
+
+const AccessClaims = z.object({
+  'https://api.openai.com/profile': z.object({ email: z.string().trim().min(3) }).nullish(),
+  'https://api.openai.com/auth': AuthClaim.nullish(),
+})
+
+/** The details of an account in a file, in addition to its tokens. */
+export type IdentityHints = Partial<
+  Record<'email' | 'chatgptAccountId' | 'chatgptUserId' | 'planType', string | undefined>
+>
+
+/**
+ * The identity in an access token, completed from the file. Null without an e-mail address. Used for files without an
+ * ID token. Assumed: access tokens have these claims.
+ */
+export const getAccessIdentity = (accessToken: string, hints: IdentityHints): AccountIdentity | null => {
+  const claims = AccessClaims.safeParse(jwtClaims(accessToken)).data
+  const auth = claims?.['https://api.openai.com/auth']
+  const email = claims?.['https://api.openai.com/profile']?.email ?? hints.email
+  if (!email) return null
+  return {
+    email,
+    chatgptAccountId: auth?.chatgpt_account_id ?? hints.chatgptAccountId ?? null,
+    chatgptUserId: auth?.chatgpt_user_id ?? hints.chatgptUserId ?? null,
+    planType: auth?.chatgpt_plan_type ?? hints.planType ?? UNKNOWN_PLAN,
     workspaceId: auth?.workspace_id ?? null,
     workspaceLabel: auth?.workspace_label ?? null,
     seatType: auth?.seat_type ?? null,

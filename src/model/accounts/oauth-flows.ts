@@ -36,30 +36,30 @@ export const flowAt = (row: FlowRow, now: number): FlowRow =>
  * Throws `oauth_flow_not_found`, also for other users' flows: the user who completes a sign-in decides which tokens are
  * stored.
  */
-export const getFlowOf = (db: Db, createdBy: string, id: string): FlowRow => {
-  const row = findFlow(db, id)
+export const getFlowOf = async (db: Db, createdBy: string, id: string): Promise<FlowRow> => {
+  const row = await findFlow(db, id)
   return row?.createdBy === createdBy ? row : notFound()
 }
 
 /** Throws `oauth_flow_not_found`. */
-export const getFlow = (db: Db, id: string): FlowRow => findFlow(db, id) ?? notFound()
+export const getFlow = async (db: Db, id: string): Promise<FlowRow> => (await findFlow(db, id)) ?? notFound()
 
-const findFlow = (db: Db, id: string): FlowRow | undefined =>
+const findFlow = (db: Db, id: string): Promise<FlowRow | undefined> =>
   db.select().from(oauthFlows).where(eq(oauthFlows.id, id)).get()
 
 /** The user's latest flow. Throws `oauth_flow_not_found`. */
-export const getLatestFlow = (db: Db, createdBy: string): FlowRow =>
-  db
+export const getLatestFlow = async (db: Db, createdBy: string): Promise<FlowRow> =>
+  (await db
     .select()
     .from(oauthFlows)
     .where(eq(oauthFlows.createdBy, createdBy))
     .orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id))
     .limit(1)
-    .get() ?? notFound()
+    .get()) ?? notFound()
 
 /** The flow a callback belongs to. Throws `invalid_callback`. */
-export const flowOfState = (db: Db, state: string): FlowRow => {
-  const row = db
+export const flowOfState = async (db: Db, state: string): Promise<FlowRow> => {
+  const row = await db
     .select()
     .from(oauthFlows)
     .where(eq(oauthFlows.stateHash, getStateHash(state)))
@@ -69,7 +69,7 @@ export const flowOfState = (db: Db, state: string): FlowRow => {
 }
 
 /** Oldest first. */
-export const pendingFlows = (db: Db): FlowRow[] =>
+export const pendingFlows = (db: Db): Promise<FlowRow[]> =>
   db
     .select()
     .from(oauthFlows)
@@ -83,40 +83,46 @@ export type NewFlow = Omit<FlowRow, 'status' | 'errorMessage' | 'resultAccountId
  * Only a user's newest device flow stays pending, because users look at one code. Throws `account_not_found` for a
  * deleted target.
  */
-export const beginFlow = (tx: Tx, flow: NewFlow, actor: Actor): FlowRow => {
-  if (flow.accountId !== null) getAccount(tx, flow.accountId)
-  const waiting = pendingFlows(tx).filter(({ method, createdBy }) => method === flow.method && createdBy === actor.id)
+export const beginFlow = async (tx: Tx, flow: NewFlow, actor: Actor): Promise<FlowRow> => {
+  if (flow.accountId !== null) await getAccount(tx, flow.accountId)
+  const waiting = (await pendingFlows(tx)).filter(
+    ({ method, createdBy }) => method === flow.method && createdBy === actor.id,
+  )
   const superseded =
     flow.method === 'device' ? waiting : waiting.slice(0, Math.max(0, waiting.length + 1 - MAX_PENDING))
-  for (const { id } of superseded) end(tx, id, SUPERSEDED)
-  tx.insert(oauthFlows)
+  for (const { id } of superseded) await end(tx, id, SUPERSEDED)
+  await tx
+    .insert(oauthFlows)
     .values({ ...flow, status: 'pending', createdBy: actor.id, createdAt: actor.at })
     .run()
-  append(tx, actor, 'account_sign_in_started', {
+  await append(tx, actor, 'account_sign_in_started', {
     target: flow.accountId,
     details: { flowId: flow.id, method: flow.method },
   })
-  deleteOldFlows(tx)
+  await deleteOldFlows(tx)
   return getFlow(tx, flow.id)
 }
 
-const deleteOldFlows = (tx: Tx): void => {
-  const kept = tx
-    .select({ id: oauthFlows.id })
-    .from(oauthFlows)
-    .where(ne(oauthFlows.status, 'pending'))
-    .orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id))
-    .limit(KEPT_FLOWS)
-    .all()
-    .map(({ id }) => id)
-  tx.delete(oauthFlows)
+const deleteOldFlows = async (tx: Tx): Promise<void> => {
+  const kept = (
+    await tx
+      .select({ id: oauthFlows.id })
+      .from(oauthFlows)
+      .where(ne(oauthFlows.status, 'pending'))
+      .orderBy(desc(oauthFlows.createdAt), desc(oauthFlows.id))
+      .limit(KEPT_FLOWS)
+      .all()
+  ).map(({ id }) => id)
+  await tx
+    .delete(oauthFlows)
     .where(and(ne(oauthFlows.status, 'pending'), notInArray(oauthFlows.id, kept)))
     .run()
 }
 
 /** Ends expired flows except those in `except`, which are being exchanged. */
-export const expireFlows = (tx: Tx, now: number, except: readonly string[]): void => {
-  tx.update(oauthFlows)
+export const expireFlows = async (tx: Tx, now: number, except: readonly string[]): Promise<void> => {
+  await tx
+    .update(oauthFlows)
     .set({ status: 'error', errorMessage: EXPIRED })
     .where(
       and(eq(oauthFlows.status, 'pending'), lte(oauthFlows.expiresAt, now), notInArray(oauthFlows.id, [...except])),
@@ -125,67 +131,92 @@ export const expireFlows = (tx: Tx, now: number, except: readonly string[]): voi
 }
 
 /** False when it had already ended. */
-const end = (tx: Tx, id: string, errorMessage: string): boolean =>
-  tx
-    .update(oauthFlows)
-    .set({ status: 'error', errorMessage })
-    .where(and(eq(oauthFlows.id, id), eq(oauthFlows.status, 'pending')))
-    .run().changes > 0
+const end = async (tx: Tx, id: string, errorMessage: string): Promise<boolean> =>
+  (
+    await tx
+      .update(oauthFlows)
+      .set({ status: 'error', errorMessage })
+      .where(and(eq(oauthFlows.id, id), eq(oauthFlows.status, 'pending')))
+      .run()
+  ).changes > 0
 
 /** Cancels a flow. Throws `oauth_flow_not_found`. */
-export const cancelFlow = (tx: Tx, id: string, actor: Actor): void => {
-  const { accountId, method } = getFlowOf(tx, actor.id, id)
-  if (!end(tx, id, CANCELLED)) return
-  append(tx, actor, 'account_sign_in_cancelled', { target: accountId, details: { flowId: id, method } })
+export const cancelFlow = async (tx: Tx, id: string, actor: Actor): Promise<void> => {
+  const { accountId, method } = await getFlowOf(tx, actor.id, id)
+  if (!(await end(tx, id, CANCELLED))) return
+  await append(tx, actor, 'account_sign_in_cancelled', { target: accountId, details: { flowId: id, method } })
 }
 
 export const wasCancelled = ({ errorMessage }: FlowRow): boolean => errorMessage === CANCELLED
 
 /** Ends a flow with a message for the user; an ended flow stays unchanged. */
-export const failFlow = (tx: Tx, { id, accountId, method }: FlowRow, errorMessage: string, actor: Actor): void => {
-  if (!end(tx, id, errorMessage)) return
-  append(tx, actor, 'account_sign_in_failed', {
+export const failFlow = async (
+  tx: Tx,
+  { id, accountId, method }: FlowRow,
+  errorMessage: string,
+  actor: Actor,
+): Promise<void> => {
+  if (!(await end(tx, id, errorMessage))) return
+  await append(tx, actor, 'account_sign_in_failed', {
     target: accountId,
     details: { flowId: id, method, reason: errorMessage },
   })
   if (accountId !== null)
-    recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'sign-in failed', detail: errorMessage })
+    await recordAccountEvent(tx, {
+      accountId,
+      at: actor.at,
+      kind: 'import',
+      result: 'sign-in failed',
+      detail: errorMessage,
+    })
 }
 
 /**
  * Stores the signed-in account and ends the flow, unless it has ended in the meantime. With a target, another account
  * is rejected and nothing is stored. Throws `oauth_flow_not_found`.
  */
-export const completeFlow = (tx: Tx, id: string, imported: ImportedAccount, doing: TakingIn): void => {
-  const flow = getFlow(tx, id)
+export const completeFlow = async (tx: Tx, id: string, imported: ImportedAccount, doing: TakingIn): Promise<void> => {
+  const flow = await getFlow(tx, id)
   if (flow.status !== 'pending') return
-  const refusal = getRefusal(tx, flow, imported)
+  const refusal = await getRefusal(tx, flow, imported)
   if (refusal !== null) {
-    failFlow(tx, flow, refusal, doing.actor)
+    await failFlow(tx, flow, refusal, doing.actor)
     return
   }
   const accountId =
     flow.accountId === null
-      ? importAccount(tx, imported, { ...doing, event: 'account_signed_in', egressPoolId: flow.egressPoolId }).id
-      : reauthenticate(tx, flow.accountId, imported, doing)
-  tx.update(oauthFlows).set({ status: 'success', resultAccountId: accountId }).where(eq(oauthFlows.id, id)).run()
+      ? (await importAccount(tx, imported, { ...doing, event: 'account_signed_in', egressPoolId: flow.egressPoolId }))
+          .id
+      : await reauthenticate(tx, flow.accountId, imported, doing)
+  await tx.update(oauthFlows).set({ status: 'success', resultAccountId: accountId }).where(eq(oauthFlows.id, id)).run()
 }
 
-const reauthenticate = (tx: Tx, accountId: string, imported: ImportedAccount, doing: TakingIn): string => {
-  renewAccount(tx, getAccount(tx, accountId), imported, doing)
+const reauthenticate = async (
+  tx: Tx,
+  accountId: string,
+  imported: ImportedAccount,
+  doing: TakingIn,
+): Promise<string> => {
+  await renewAccount(tx, await getAccount(tx, accountId), imported, doing)
   const { actor } = doing
-  append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
-  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'import', result: 'signed in again', detail: byActor(actor) })
+  await append(tx, actor, 'account_reauthenticated', { target: accountId, details: { email: imported.identity.email } })
+  await recordAccountEvent(tx, {
+    accountId,
+    at: actor.at,
+    kind: 'import',
+    result: 'signed in again',
+    detail: byActor(actor),
+  })
   return accountId
 }
 
 /** null: an actor without a user. */
 const byActor = ({ name }: Actor): string | null => (name ? `By ${name}.` : null)
 
-const getRefusal = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): string | null => {
-  if (!mayStillAdd(tx, flow.createdBy)) return 'You no longer have permission to add accounts.'
+const getRefusal = async (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): Promise<string | null> => {
+  if (!(await mayStillAdd(tx, flow.createdBy))) return 'You no longer have permission to add accounts.'
   if (flow.accountId === null) return null
-  const row = getAccount(tx, flow.accountId)
+  const row = await getAccount(tx, flow.accountId)
   if (isSameSeat(row, identity)) return null
   const who =
     row.email.toLowerCase() === identity.email.toLowerCase()
@@ -195,9 +226,9 @@ const getRefusal = (tx: Tx, flow: FlowRow, { identity }: ImportedAccount): strin
 }
 
 /** A sign-in takes minutes, in which its user may be disabled. Actors without a user are the local administrator. */
-const mayStillAdd = (db: Db, createdBy: string): boolean => {
+const mayStillAdd = async (db: Db, createdBy: string): Promise<boolean> => {
   if (!createdBy.startsWith('usr_')) return true
-  const person = findPerson(db, createdBy)
+  const person = await findPerson(db, createdBy)
   return person?.row.status === 'active' && holds(person.role.grants, 'accounts:write')
 }
 

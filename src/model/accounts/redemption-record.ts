@@ -13,14 +13,14 @@ interface Recorded extends Redemption {
 }
 
 /** Not for repeated answers: one redemption is one row. */
-export const recordRedemption = (
+export const recordRedemption = async (
   tx: Tx,
   actor: Actor,
   { accountId, requestId, code, windowsReset, creditId, rule }: Recorded,
-): void => {
+): Promise<void> => {
   const details = { creditId, code, windowsReset, requestId, ...(rule && { rule }) }
-  append(tx, actor, 'reset_credit_redeemed', { target: accountId, details })
+  await append(tx, actor, 'reset_credit_redeemed', { target: accountId, details })
   const parts = [...(code === 'reset' ? [`Windows reset: ${windowsReset}.`] : []), ...(rule ? ['Used by rule.'] : [])]
   const detail = parts.join(' ') || null
-  recordAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
+  await recordAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
 }

@@ -20,34 +20,36 @@ export const ruleRequestId = ({ accountId, creditId, rule }: Attempt): string =>
  * Also false while the usage was reported before the last attempt of the account (`usageAt`, ms): that attempt may have
  * reset the windows. Commit it before the request.
  */
-export const claimResetAttempt = (
+export const claimResetAttempt = async (
   tx: Tx,
   { accountId, creditId, rule }: Attempt,
   { at, print, usageAt }: { at: number; print: string; usageAt: number },
-): boolean => {
-  if (!tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get()) return false
+): Promise<boolean> => {
+  if (!(await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get())) return false
   const which = and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId))
-  const before = tx.select().from(resetAttempts).where(which).get()
+  const before = await tx.select().from(resetAttempts).where(which).get()
   if (before && (before.nothingToReset === null || before.nothingToReset === print)) return false
   const mayHaveReset = or(isNull(resetAttempts.code), ne(resetAttempts.code, 'nothing_to_reset'))
   const isLater = and(eq(resetAttempts.accountId, accountId), gte(resetAttempts.at, usageAt), mayHaveReset)
-  if (tx.select().from(resetAttempts).where(isLater).get()) return false
+  if (await tx.select().from(resetAttempts).where(isLater).get()) return false
   const values = { rule, at, code: null, nothingToReset: null }
-  if (before) tx.update(resetAttempts).set(values).where(which).run()
+  if (before) await tx.update(resetAttempts).set(values).where(which).run()
   else
-    tx.insert(resetAttempts)
+    await tx
+      .insert(resetAttempts)
       .values({ accountId, creditId, ...values })
       .run()
   return true
 }
 
 /** `print`: the windows for which there was nothing to reset. */
-export const endResetAttempt = (
+export const endResetAttempt = async (
   tx: Tx,
   { accountId, creditId }: Pick<Attempt, 'accountId' | 'creditId'>,
   { code, print }: { code: string; print: string },
-): void => {
-  tx.update(resetAttempts)
+): Promise<void> => {
+  await tx
+    .update(resetAttempts)
     .set({ code, nothingToReset: code === 'nothing_to_reset' ? print : null })
     .where(and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId)))
     .run()
@@ -57,7 +59,7 @@ export const endResetAttempt = (
 export type ResetAttempts = ReadonlyMap<string, { nothingToReset: string | null }>
 
 /** The attempts of an account. */
-export const getResetAttempts = (db: Db, accountId: string): ResetAttempts => {
-  const rows = db.select().from(resetAttempts).where(eq(resetAttempts.accountId, accountId)).all()
+export const getResetAttempts = async (db: Db, accountId: string): Promise<ResetAttempts> => {
+  const rows = await db.select().from(resetAttempts).where(eq(resetAttempts.accountId, accountId)).all()
   return new Map(rows.map((row) => [row.creditId, row]))
 }

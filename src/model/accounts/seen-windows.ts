@@ -15,11 +15,11 @@ const Stored = z.record(
 )
 
 /** Empty before the first run. */
-export const readSeenWindows = (db: Db): SeenWindows =>
-  new Map(Object.entries(Stored.parse(JSON.parse(readFact(db, FACT) ?? NONE))))
+export const readSeenWindows = async (db: Db): Promise<SeenWindows> =>
+  new Map(Object.entries(Stored.parse(JSON.parse((await readFact(db, FACT)) ?? NONE))))
 
 /** Writes them if they have changed. */
-export const saveSeenWindows = (db: Db, windows: SeenWindows): void => {
+export const saveSeenWindows = async (db: Db, windows: SeenWindows): Promise<void> => {
   const value = JSON.stringify(Object.fromEntries(windows))
-  if (value !== (readFact(db, FACT) ?? NONE)) commit(db, (tx) => writeFact(tx, FACT, value))
+  if (value !== ((await readFact(db, FACT)) ?? NONE)) await commit(db, (tx) => writeFact(tx, FACT, value))
 }

@@ -44,13 +44,13 @@ export const startWindow = async (
   const { model, effort } = chosen
     ? { model: chosen, effort: catalog.getEfforts(chosen)[0] ?? null }
     : pingModel(catalog, accountId, null)
-  if (!commit<boolean>(db, (tx) => claimWindowStart(tx, { accountId, resetAt, model, at: clock.now() })))
+  if (!(await commit<boolean>(db, (tx) => claimWindowStart(tx, { accountId, resetAt, model, at: clock.now() }))))
     return { kind: 'repeated' }
   const error = await ping({ accountId, model, effort }, signal).then(
     () => null,
     (err: unknown) => AppError.from(err),
   )
   if (error) log.warn('a window could not be started', { account: accountId, code: error.code })
-  commit(db, (tx) => endWindowStart(tx, { accountId, resetAt, at: clock.now() }, error))
+  await commit(db, (tx) => endWindowStart(tx, { accountId, resetAt, at: clock.now() }, error))
   return error ? { kind: 'failed', model, error } : { kind: 'started', model }
 }

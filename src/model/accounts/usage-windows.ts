@@ -76,6 +76,10 @@ export const mergeUsage = (older: UsageSnapshot | null, newer: UsageSnapshot): U
   }
 }
 
+/** A snapshot newer than `now` dates from before the clock was set back, so it counts as older than any new report. */
+export const mergeUsageAt = (now: number, older: UsageSnapshot | null, newer: UsageSnapshot): UsageSnapshot =>
+  mergeUsage(older && older.at > now ? { ...older, at: 0 } : older, newer)
+
 /**
  * Whether both show the same whole percents and, within a minute, the same resets. Reports repeat the same figures with
  * slightly different times.

@@ -15,36 +15,38 @@ const SAME_RESET_MS = 5 * MINUTE_MS
 const KEPT_MS = 90 * DAY_MS
 
 /** False when the window was started for this reset before. Commit it before the request. */
-export const claimWindowStart = (
+export const claimWindowStart = async (
   tx: Tx,
   { accountId, resetAt, model, at }: { accountId: string; resetAt: number; model: string; at: number },
-): boolean => {
+): Promise<boolean> => {
   const ofAccount = eq(windowStarts.accountId, accountId)
   const isNear = and(
     gt(windowStarts.resetAt, resetAt - SAME_RESET_MS),
     lt(windowStarts.resetAt, resetAt + SAME_RESET_MS),
   )
-  if (tx.select().from(windowStarts).where(and(ofAccount, isNear)).get()) return false
-  if (!tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get()) return false
-  tx.delete(windowStarts)
+  if (await tx.select().from(windowStarts).where(and(ofAccount, isNear)).get()) return false
+  if (!(await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get())) return false
+  await tx
+    .delete(windowStarts)
     .where(and(ofAccount, lt(windowStarts.startedAt, at - KEPT_MS)))
     .run()
-  tx.insert(windowStarts).values({ accountId, window: 'five_hour', resetAt, startedAt: at, model }).run()
+  await tx.insert(windowStarts).values({ accountId, window: 'five_hour', resetAt, startedAt: at, model }).run()
   return true
 }
 
 /** Records the result, also in the account's history. `error`: null when it was started. */
-export const endWindowStart = (
+export const endWindowStart = async (
   tx: Tx,
   { accountId, resetAt, at }: { accountId: string; resetAt: number; at: number },
   error: { code: string; message: string } | null,
-): void => {
+): Promise<void> => {
   const result = error ? 'failed' : 'started'
-  tx.update(windowStarts)
+  await tx
+    .update(windowStarts)
     .set({ result, endedAt: at, errorCode: error?.code ?? null, errorMessage: error?.message ?? null })
     .where(and(eq(windowStarts.accountId, accountId), eq(windowStarts.resetAt, resetAt)))
     .run()
-  recordAccountEvent(tx, {
+  await recordAccountEvent(tx, {
     accountId,
     at,
     kind: 'window',
@@ -54,32 +56,27 @@ export const endWindowStart = (
 }
 
 /** Each account's last start. */
-export const lastWindowStarts = (db: Db): Map<string, WindowStart> =>
+export const lastWindowStarts = async (db: Db): Promise<Map<string, WindowStart>> =>
   new Map(
-    db
-      .select()
-      .from(windowStarts)
-      .orderBy(windowStarts.startedAt)
-      .all()
-      .map((row) => [row.accountId, row]),
+    (await db.select().from(windowStarts).orderBy(windowStarts.startedAt).all()).map((row) => [row.accountId, row]),
   )
 
 /** Null: there was none. */
-export const lastWindowStart = (db: Db, accountId: string): WindowStart | null =>
-  db
+export const lastWindowStart = async (db: Db, accountId: string): Promise<WindowStart | null> =>
+  (await db
     .select()
     .from(windowStarts)
     .where(eq(windowStarts.accountId, accountId))
     .orderBy(desc(windowStarts.startedAt))
     .limit(1)
-    .get() ?? null
+    .get()) ?? null
 
 /** Throws `account_not_found`. */
-export const enableWindowStart = (tx: Tx, id: string, isEnabled: boolean, actor: Actor): AccountRow => {
-  const before = getAccount(tx, id)
+export const enableWindowStart = async (tx: Tx, id: string, isEnabled: boolean, actor: Actor): Promise<AccountRow> => {
+  const before = await getAccount(tx, id)
   if (before.windowStartEnabled === isEnabled) return before
-  tx.update(accounts).set({ windowStartEnabled: isEnabled }).where(eq(accounts.id, id)).run()
-  append(tx, actor, 'account_updated', { target: id, details: { windowStartEnabled: isEnabled } })
+  await tx.update(accounts).set({ windowStartEnabled: isEnabled }).where(eq(accounts.id, id)).run()
+  await append(tx, actor, 'account_updated', { target: id, details: { windowStartEnabled: isEnabled } })
   notice(tx, 'accounts')
   return getAccount(tx, id)
 }

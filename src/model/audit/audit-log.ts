@@ -52,8 +52,8 @@ export const AuditQuery = z.object({
 export type AuditQuery = z.output<typeof AuditQuery>
 
 /** Newest first. `nextCursor` is null on the last page; new rows do not shift pages. */
-export const auditLog = (db: Db, query: AuditQuery) => {
-  const rows = db
+export const auditLog = async (db: Db, query: AuditQuery) => {
+  const rows = await db
     .select()
     .from(auditLogs)
     .where(getWhere(query))
@@ -64,7 +64,7 @@ export const auditLog = (db: Db, query: AuditQuery) => {
   const last = shown.at(-1)
   return { items: shown.map(toEntry), nextCursor: last && rows.length > shown.length ? getCursor(last) : null }
 }
-export type AuditPage = ReturnType<typeof auditLog>
+export type AuditPage = Awaited<ReturnType<typeof auditLog>>
 export type AuditEntry = AuditPage['items'][number]
 
 const toEntry = (row: AuditRow) => ({

@@ -18,25 +18,27 @@ interface Purge {
  * Deletes the oldest rows and adds a row with their last hash, so that the rest stays verifiable. Returns the number
  * deleted. Old anchors alone are not purged, because that would only add a new one.
  */
-export const purgeAuditLog = (tx: Tx, { before, limit, now }: Purge): number => {
+export const purgeAuditLog = async (tx: Tx, { before, limit, now }: Purge): Promise<number> => {
   const kept =
-    tx
-      .select({ id: min(auditLogs.id) })
-      .from(auditLogs)
-      .where(gte(auditLogs.at, before))
-      .get()?.id ?? null
+    (
+      await tx
+        .select({ id: min(auditLogs.id) })
+        .from(auditLogs)
+        .where(gte(auditLogs.at, before))
+        .get()
+    )?.id ?? null
   const isOld = kept === null ? undefined : lt(auditLogs.id, kept)
   const worth = tx
     .select({ id: auditLogs.id })
     .from(auditLogs)
     .where(and(isOld, ne(auditLogs.event, 'audit_purged')))
-  if (worth.limit(1).get() === undefined) return 0
-  const doomed = tx.select().from(auditLogs).where(isOld).orderBy(asc(auditLogs.id)).limit(limit).all()
+  if ((await worth.limit(1).get()) === undefined) return 0
+  const doomed = await tx.select().from(auditLogs).where(isOld).orderBy(asc(auditLogs.id)).limit(limit).all()
   const last = doomed.at(-1)
   if (!last) return 0
-  tx.delete(auditLogs).where(lte(auditLogs.id, last.id)).run()
-  shortenChain(tx, doomed.length)
+  await tx.delete(auditLogs).where(lte(auditLogs.id, last.id)).run()
+  await shortenChain(tx, doomed.length)
   const details: PurgeAnchor = { throughId: last.id, lastHash: last.hash, count: doomed.length }
-  append(tx, { id: 'system', method: null, address: null, at: now }, 'audit_purged', { details: { ...details } })
+  await append(tx, { id: 'system', method: null, address: null, at: now }, 'audit_purged', { details: { ...details } })
   return doomed.length
 }

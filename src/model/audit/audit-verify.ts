@@ -1,7 +1,7 @@
 /** Verifies that no audit row was changed, removed or added, or names the first one that shows it. */
 import { asc, gt, max, sql } from 'drizzle-orm'
 import { z } from 'zod'
-import type { Db } from '../../../db/commit.ts'
+import { type Db, engineOf } from '../../../db/commit.ts'
 import { auditLogs } from '../../../db/schema/system.ts'
 import { type AuditRow, type ChainHead, getHash, readHead } from './audit-chain.ts'
 
@@ -18,26 +18,32 @@ export type PurgeAnchor = z.output<typeof PurgeAnchor>
 const SLICE = 1000
 
 /** Verifies the whole log in slices. Run inside a read transaction if others may write at the same time. */
-export const verifyAuditLog = (db: Db): AuditVerdict => {
-  const head = readHead(db)
-  if (head === null && isCutShort(db)) return broken(null, 'its newest entries are missing')
+export const verifyAuditLog = async (db: Db): Promise<AuditVerdict> => {
+  const head = await readHead(db)
+  if (head === null && (await isCutShort(db))) return broken(null, 'its newest entries are missing')
   return verifyChain(getSlices(db), head)
 }
 
-/** SQLite's own record of ids remains when rows are deleted; rolled-back rows are not counted. */
-const isCutShort = (db: Db): boolean => {
-  const given = sql<number | null>`(SELECT seq FROM sqlite_sequence WHERE name = 'audit_logs')`
-  const ids = db
+/** The database's own record of the last ID, which remains when rows are deleted. */
+const isCutShort = async (db: Db): Promise<boolean> => {
+  const given = sql<number | null>`(${LAST_ID[engineOf(db)]})`
+  const ids = await db
     .select({ newest: max(auditLogs.id), given })
     .from(auditLogs)
     .get()
   return (ids?.newest ?? 0) < (ids?.given ?? 0)
 }
 
-function* getSlices(db: Db): Generator<AuditRow[]> {
+/** On PostgreSQL it is the second to last ID (`extendChain`). */
+const LAST_ID = {
+  sqlite: sql`SELECT seq FROM sqlite_sequence WHERE name = 'audit_logs'`,
+  postgres: sql`SELECT last_value FROM audit_logs_id_seq WHERE is_called`,
+}
+
+async function* getSlices(db: Db): AsyncGenerator<AuditRow[]> {
   let lastId = 0
   while (true) {
-    const rows = db
+    const rows = await db
       .select()
       .from(auditLogs)
       .where(gt(auditLogs.id, lastId))
@@ -61,9 +67,9 @@ interface Walk {
 }
 
 /** `slices` are all rows ordered by id; `head` is the stored end of the chain. */
-export const verifyChain = (slices: Iterable<readonly AuditRow[]>, head: ChainHead | null): AuditVerdict => {
+export const verifyChain = async (slices: Slices, head: ChainHead | null): Promise<AuditVerdict> => {
   const walk: Walk = { first: null, last: null, anchor: null, rows: 0, unchained: 0 }
-  for (const row of flatten(slices)) {
+  for await (const row of flatten(slices)) {
     const problem = isChained(row, head) ? getProblem(row, walk, head) : problemOfOld(row)
     if (problem !== null) return broken(row.id, problem)
     advance(walk, row, head)
@@ -71,8 +77,10 @@ export const verifyChain = (slices: Iterable<readonly AuditRow[]>, head: ChainHe
   return problemOfStart(walk, head) ?? problemOfEnd(walk, head) ?? wholeness(walk)
 }
 
-function* flatten(slices: Iterable<readonly AuditRow[]>): Generator<AuditRow> {
-  for (const slice of slices) yield* slice
+type Slices = Iterable<readonly AuditRow[]> | AsyncIterable<readonly AuditRow[]>
+
+async function* flatten(slices: Slices): AsyncGenerator<AuditRow> {
+  for await (const slice of slices) yield* slice
 }
 
 const isChained = ({ id }: AuditRow, head: ChainHead | null): boolean => head !== null && id >= head.sinceId

@@ -5,6 +5,7 @@ import { extendChain } from './audit-chain.ts'
 /** Event → severity. */
 export const EVENTS = {
   account_imported: 'notice',
+  request_log_imported: 'notice',
   account_updated: 'info',
   account_paused: 'info',
   account_reactivated: 'info',
@@ -30,6 +31,11 @@ export const EVENTS = {
   model_source_updated: 'notice',
   model_source_deleted: 'notice',
   model_source_tested: 'info',
+  alert_channel_created: 'warning',
+  alert_channel_updated: 'warning',
+  alert_channel_deleted: 'warning',
+  alert_channel_tested: 'info',
+  alert_acknowledged: 'info',
   automation_created: 'notice',
   automation_updated: 'notice',
   automation_deleted: 'notice',
@@ -115,13 +121,13 @@ export interface Actor {
   at: number
 }
 
-export const append = (
+export const append = async (
   tx: Tx,
   actor: Actor,
   event: AuditEvent,
   { target = null, details = null }: { target?: string | null; details?: Record<string, unknown> | null } = {},
-): void => {
-  extendChain(tx, {
+): Promise<void> => {
+  await extendChain(tx, {
     at: actor.at,
     event,
     actor: actor.id,

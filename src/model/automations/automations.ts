@@ -12,52 +12,64 @@ export type AutomationRow = typeof automations.$inferSelect
 export type AutomationFields = Omit<AutomationRow, 'id' | 'createdAt' | 'updatedAt'>
 
 /** Oldest first. */
-export const listAutomations = (db: Db): AutomationRow[] =>
+export const listAutomations = (db: Db): Promise<AutomationRow[]> =>
   db.select().from(automations).orderBy(asc(automations.createdAt), asc(automations.id)).all()
 
 /** Throws `automation_not_found`. */
-export const getAutomation = (db: Db, id: string): AutomationRow => {
-  const row = db.select().from(automations).where(eq(automations.id, id)).get()
+export const getAutomation = async (db: Db, id: string): Promise<AutomationRow> => {
+  const row = await db.select().from(automations).where(eq(automations.id, id)).get()
   if (!row) throw new AppError('automation_not_found')
   return row
 }
 
 /** False also for an automation that was deleted. */
-export const isEnabled = (db: Db, id: string): boolean =>
-  db.select({ enabled: automations.enabled }).from(automations).where(eq(automations.id, id)).get()?.enabled ?? false
+export const isEnabled = async (db: Db, id: string): Promise<boolean> =>
+  (await db.select({ enabled: automations.enabled }).from(automations).where(eq(automations.id, id)).get())?.enabled ??
+  false
+
+/** False for one that was edited or deleted since `row` was read. */
+export const isUnchanged = async (db: Db, { id, updatedAt }: AutomationRow): Promise<boolean> =>
+  (await db.select({ updatedAt: automations.updatedAt }).from(automations).where(eq(automations.id, id)).get())
+    ?.updatedAt === updatedAt
 
 export const getSchedule = ({ time, zone, days }: AutomationFields): Schedule => ({ time, zone: namedZone(zone), days })
 
-export const createAutomation = (
+export const createAutomation = async (
   tx: Tx,
   fields: AutomationFields,
   { actor, random }: { actor: Actor; random: Random },
-): AutomationRow => {
+): Promise<AutomationRow> => {
   const row = { ...fields, id: random.id('auto'), createdAt: actor.at, updatedAt: actor.at }
-  tx.insert(automations).values(row).run()
-  append(tx, actor, 'automation_created', { target: row.id, details: { name: row.name } })
+  await tx.insert(automations).values(row).run()
+  await append(tx, actor, 'automation_created', { target: row.id, details: { name: row.name } })
   notice(tx, 'automations')
   return row
 }
 
 /** Times before a change are never run afterwards. Throws `automation_not_found`. */
-export const updateAutomation = (tx: Tx, id: string, fields: AutomationFields, actor: Actor): AutomationRow => {
-  const before = getAutomation(tx, id)
+export const updateAutomation = async (
+  tx: Tx,
+  id: string,
+  fields: AutomationFields,
+  actor: Actor,
+): Promise<AutomationRow> => {
+  const before = await getAutomation(tx, id)
   const changed = getChanges(before, fields)
   if (Object.keys(changed).length === 0) return before
-  tx.update(automations)
+  await tx
+    .update(automations)
     .set({ ...fields, updatedAt: actor.at })
     .where(eq(automations.id, id))
     .run()
-  append(tx, actor, 'automation_updated', { target: id, details: { changed: Object.keys(changed) } })
+  await append(tx, actor, 'automation_updated', { target: id, details: { changed: Object.keys(changed) } })
   notice(tx, 'automations')
   return getAutomation(tx, id)
 }
 
 /** Its runs go too. Throws `automation_not_found`. */
-export const deleteAutomation = (tx: Tx, id: string, actor: Actor): void => {
-  const { name } = getAutomation(tx, id)
-  tx.delete(automations).where(eq(automations.id, id)).run()
-  append(tx, actor, 'automation_deleted', { target: id, details: { name } })
+export const deleteAutomation = async (tx: Tx, id: string, actor: Actor): Promise<void> => {
+  const { name } = await getAutomation(tx, id)
+  await tx.delete(automations).where(eq(automations.id, id)).run()
+  await append(tx, actor, 'automation_deleted', { target: id, details: { name } })
   notice(tx, 'automations')
 }

@@ -1,9 +1,11 @@
 /** Lists of automations and of their runs, with filters, pages, and the values of the filters. */
+
 import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { automationRuns, automations, RUN_STATUSES, RUN_TRIGGERS } from '../../../db/schema/automations.ts'
 import { AppError } from '../../errors.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { oneOrMany } from '../form-query.ts'
 import { type AutomationRow, listAutomations } from './automations.ts'
 import type { NamedRun, Shown } from './view.ts'
@@ -49,17 +51,23 @@ interface Cut {
   offset: number
 }
 
-export const automationPage = (db: Db, { limit, offset, ...filters }: AutomationFilters & Cut): Page<Shown> => {
-  const found = matching(db, filters)
+export const automationPage = async (
+  db: Db,
+  { limit, offset, ...filters }: AutomationFilters & Cut,
+): Promise<Page<Shown>> => {
+  const found = await matching(db, filters)
   const shown = found.slice(offset, offset + limit)
-  const items = shown.map((row) => ({ row, lastRun: getLastRun(db, row.id) }))
+  const items = await mapInOrder(shown, async (row) => ({ row, lastRun: await getLastRun(db, row.id) }))
   return { items, total: found.length, hasMore: offset + shown.length < found.length }
 }
 
-const matching = (db: Db, { search, accountId, model, status, scheduleType }: AutomationFilters): AutomationRow[] => {
+const matching = async (
+  db: Db,
+  { search, accountId, model, status, scheduleType }: AutomationFilters,
+): Promise<AutomationRow[]> => {
   const has = <T>(list: readonly T[], value: T) => list.length === 0 || list.includes(value)
   const wanted = search.toLowerCase()
-  return listAutomations(db).filter(
+  return (await listAutomations(db)).filter(
     (row) =>
       `${row.name}\n${row.model ?? ''}`.toLowerCase().includes(wanted) &&
       (accountId.length === 0 || row.accountIds === null || row.accountIds.some((id) => accountId.includes(id))) &&
@@ -69,17 +77,17 @@ const matching = (db: Db, { search, accountId, model, status, scheduleType }: Au
   )
 }
 
-export const getLastRun = (db: Db, automationId: string) =>
-  db
+export const getLastRun = async (db: Db, automationId: string) =>
+  (await db
     .select()
     .from(automationRuns)
     .where(eq(automationRuns.automationId, automationId))
     .orderBy(desc(automationRuns.startedAt), desc(automationRuns.id))
     .limit(1)
-    .get() ?? null
+    .get()) ?? null
 
-export const automationOptions = (db: Db, filters: AutomationFilters) => {
-  const found = matching(db, filters)
+export const automationOptions = async (db: Db, filters: AutomationFilters) => {
+  const found = await matching(db, filters)
   return {
     accountIds: distinct(found.flatMap(({ accountIds }) => accountIds ?? [])),
     models: distinct(found.flatMap(({ model }) => model ?? [])),
@@ -91,15 +99,15 @@ export const automationOptions = (db: Db, filters: AutomationFilters) => {
 const distinct = (texts: readonly string[]): string[] => [...new Set(texts)].toSorted()
 
 /** Newest first. */
-export const runPage = (db: Db, { limit, offset, ...filters }: RunFilters & Cut): Page<NamedRun> => {
+export const runPage = async (db: Db, { limit, offset, ...filters }: RunFilters & Cut): Promise<Page<NamedRun>> => {
   const where = getWhere(filters)
-  const items = selectRuns(db)
+  const items = await selectRuns(db)
     .where(where)
     .orderBy(desc(automationRuns.startedAt), desc(automationRuns.id))
     .limit(limit)
     .offset(offset)
     .all()
-  const total = db
+  const total = await db
     .select({ count: sql<number>`count(*)` })
     .from(automationRuns)
     .innerJoin(automations, eq(automations.id, automationRuns.automationId))
@@ -116,14 +124,14 @@ const selectRuns = (db: Db) =>
     .innerJoin(automations, eq(automations.id, automationRuns.automationId))
 
 /** Throws `automation_run_not_found`. */
-export const getRun = (db: Db, id: string): NamedRun => {
-  const found = selectRuns(db).where(eq(automationRuns.id, id)).get()
+export const getRun = async (db: Db, id: string): Promise<NamedRun> => {
+  const found = await selectRuns(db).where(eq(automationRuns.id, id)).get()
   if (!found) throw new AppError('automation_run_not_found')
   return found
 }
 
-export const runOptions = (db: Db, filters: RunFilters) => {
-  const rows = selectRuns(db).where(getWhere(filters)).all()
+export const runOptions = async (db: Db, filters: RunFilters) => {
+  const rows = await selectRuns(db).where(getWhere(filters)).all()
   return {
     accountIds: distinct(rows.flatMap(({ run }) => run.accounts.map(({ accountId }) => accountId))),
     models: distinct(rows.flatMap(({ run }) => run.model ?? [])),
@@ -146,4 +154,4 @@ const getWhere = ({ search, accountId, model, status, trigger, automationId }: R
   )
 
 const contains = (search: string): SQL =>
-  sql`instr(lower(${automations.name} || char(10) || coalesce(${automationRuns.model}, '')), lower(${search})) > 0`
+  sql`instr(lower(${automations.name} || ${'\n'} || coalesce(${automationRuns.model}, '')), lower(${search})) > 0`

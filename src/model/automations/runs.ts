@@ -3,7 +3,7 @@ import { and, eq, inArray, lt } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { automationRuns, type RunAccount, type RunStatus } from '../../../db/schema/automations.ts'
 import type { Random } from '../../lib/random.ts'
-import type { AutomationRow } from './automations.ts'
+import { type AutomationRow, isUnchanged } from './automations.ts'
 import { planAccounts } from './schedule.ts'
 
 export type RunRow = typeof automationRuns.$inferSelect
@@ -23,23 +23,31 @@ interface NewRun {
   random: Random
 }
 
-/** Null when this time was used before. `slot` is ms since epoch. */
-export const claimSlot = (tx: Tx, slot: number, { automation, accountIds, now, random }: NewRun): RunRow | null => {
+/** Null when this time was used before, or the automation has changed. `slot` is ms since epoch. */
+export const claimSlot = async (
+  tx: Tx,
+  slot: number,
+  { automation, accountIds, now, random }: NewRun,
+): Promise<RunRow | null> => {
   const { id, spreadMinutes } = automation
   const accounts = planAccounts(accountIds, { seed: `${id} ${slot}`, start: slot, spreadMinutes })
   return insertRun(tx, automation, { slot, trigger: 'scheduled', accounts, now, random })
 }
 
-/** A scheduled time that has passed too long ago: a failed run says so. Null when it was used before. */
-export const recordMissedSlot = (tx: Tx, slot: number, run: Omit<NewRun, 'accountIds'>): RunRow | null => {
+/** A scheduled time that has passed too long ago: a failed run says so. Null as for `claimSlot`. */
+export const recordMissedSlot = async (
+  tx: Tx,
+  slot: number,
+  run: Omit<NewRun, 'accountIds'>,
+): Promise<RunRow | null> => {
   const missed = { status: 'failed', finishedAt: run.now, errorCode: 'missed' } as const
   return insertRun(tx, run.automation, { slot, trigger: 'scheduled', accounts: [], ...run, ...missed })
 }
 
 /** All accounts immediately, without regard to the schedule. */
-export const startManualRun = (tx: Tx, { automation, accountIds, now, random }: NewRun): RunRow => {
+export const startManualRun = async (tx: Tx, { automation, accountIds, now, random }: NewRun): Promise<RunRow> => {
   const accounts = planAccounts(accountIds, { seed: '', start: now, spreadMinutes: 0 })
-  const run = insertRun(tx, automation, { slot: null, trigger: 'manual', accounts, now, random })
+  const run = await insertRun(tx, automation, { slot: null, trigger: 'manual', accounts, now, random })
   if (!run) throw new Error('A run without a scheduled time cannot have been claimed.')
   return run
 }
@@ -48,11 +56,16 @@ type Inserted = Pick<RunRow, 'slot' | 'trigger' | 'accounts'> &
   Partial<Pick<RunRow, 'status' | 'finishedAt' | 'errorCode'>> &
   Pick<NewRun, 'now' | 'random'>
 
-const insertRun = (tx: Tx, automation: AutomationRow, { now, random, ...run }: Inserted): RunRow | null => {
+const insertRun = async (
+  tx: Tx,
+  automation: AutomationRow,
+  { now, random, ...run }: Inserted,
+): Promise<RunRow | null> => {
+  if (run.trigger === 'scheduled' && !(await isUnchanged(tx, automation))) return null
   const { id: automationId, kind, model, effort, prompt, includePaused } = automation
   const begun = { status: 'running', finishedAt: null, errorCode: null } as const
   const state = run.accounts.length === 0 ? getEnd([], now) : begun
-  const [row] = tx
+  const [row] = await tx
     .insert(automationRuns)
     .values({
       ...{ id: random.orderedId('run', now), automationId, startedAt: now },
@@ -67,47 +80,48 @@ const insertRun = (tx: Tx, automation: AutomationRow, { now, random, ...run }: I
   return row ?? null
 }
 
-export const runningRuns = (db: Db): RunRow[] =>
+export const runningRuns = (db: Db): Promise<RunRow[]> =>
   db.select().from(automationRuns).where(eq(automationRuns.status, 'running')).orderBy(automationRuns.startedAt).all()
 
-export const hasSlot = (db: Db, automationId: string, slot: number): boolean =>
-  db
+export const hasSlot = async (db: Db, automationId: string, slot: number): Promise<boolean> =>
+  (await db
     .select({ id: automationRuns.id })
     .from(automationRuns)
     .where(and(eq(automationRuns.automationId, automationId), eq(automationRuns.slot, slot)))
-    .get() !== undefined
+    .get()) !== undefined
 
 /** False when the account has been started before, or the run was deleted. Commit it before the request. */
-export const beginAccount = (tx: Tx, runId: string, accountId: string, now: number): boolean => {
-  const run = runOf(tx, runId)
+export const beginAccount = async (tx: Tx, runId: string, accountId: string, now: number): Promise<boolean> => {
+  const run = await runOf(tx, runId)
   const isPending = run?.accounts.some((one) => one.accountId === accountId && one.status === 'pending')
   if (!run || !isPending) return false
-  changeAccount(tx, run, accountId, { status: 'running', startedAt: now })
+  await changeAccount(tx, run, accountId, { status: 'running', startedAt: now })
   return true
 }
 
 /** `ended` is null for success. The run ends with its last account. */
-export const endAccount = (
+export const endAccount = async (
   tx: Tx,
   runId: string,
   { accountId, now, status, ended }: { accountId: string; now: number; status: AccountEnd; ended: Note | null },
-): void => {
-  const run = runOf(tx, runId)
+): Promise<void> => {
+  const run = await runOf(tx, runId)
   if (!run) return
   const error = { errorCode: ended?.code ?? null, errorMessage: ended?.message ?? null }
-  changeAccount(tx, run, accountId, { status, finishedAt: now, ...error })
+  await changeAccount(tx, run, accountId, { status, finishedAt: now, ...error })
 }
 
 type AccountEnd = Extract<RunAccount['status'], 'success' | 'failed' | 'skipped'>
 
-const runOf = (db: Db, id: string): RunRow | undefined =>
+const runOf = (db: Db, id: string): Promise<RunRow | undefined> =>
   db.select().from(automationRuns).where(eq(automationRuns.id, id)).get()
 
-const changeAccount = (tx: Tx, run: RunRow, accountId: string, change: Partial<RunAccount>): void => {
+const changeAccount = async (tx: Tx, run: RunRow, accountId: string, change: Partial<RunAccount>): Promise<void> => {
   const accounts = run.accounts.map((one) => (one.accountId === accountId ? { ...one, ...change } : one))
   const isOver = accounts.every(({ status }) => status !== 'pending' && status !== 'running')
   const end = isOver ? getEnd(accounts, change.finishedAt ?? run.startedAt) : {}
-  tx.update(automationRuns)
+  await tx
+    .update(automationRuns)
     .set({ accounts, ...end })
     .where(eq(automationRuns.id, run.id))
     .run()
@@ -123,20 +137,20 @@ const getEnd = (accounts: readonly RunAccount[], now: number): Pick<RunRow, 'sta
 }
 
 /** Requests that ran when the last process ended: their answer is unknown, and they are not repeated. */
-export const endInterrupted = (tx: Tx, now: number): void => {
-  for (const { id, accounts } of runningRuns(tx))
+export const endInterrupted = async (tx: Tx, now: number): Promise<void> => {
+  for (const { id, accounts } of await runningRuns(tx))
     for (const { accountId, status } of accounts)
-      if (status === 'running') endAccount(tx, id, { accountId, now, status: 'failed', ended: INTERRUPTED })
+      if (status === 'running') await endAccount(tx, id, { accountId, now, status: 'failed', ended: INTERRUPTED })
 }
 
 export const INTERRUPTED: Note = { code: 'interrupted', message: null }
 
 /** Oldest runs from before `before` (ms since epoch), at most `limit`. Returns how many. */
-export const purgeRuns = (tx: Tx, { before, limit }: { before: number; limit: number }): number => {
+export const purgeRuns = async (tx: Tx, { before, limit }: { before: number; limit: number }): Promise<number> => {
   const old = tx
     .select({ id: automationRuns.id })
     .from(automationRuns)
     .where(lt(automationRuns.startedAt, before))
     .limit(limit)
-  return tx.delete(automationRuns).where(inArray(automationRuns.id, old)).run().changes
+  return (await tx.delete(automationRuns).where(inArray(automationRuns.id, old)).run()).changes
 }

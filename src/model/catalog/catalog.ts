@@ -7,6 +7,7 @@ import { and, asc, desc, eq, notInArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accountCatalogs, accounts } from '../../../db/schema/accounts.ts'
 import { getObjects, getText } from '../../lib/json.ts'
+import { getQueue } from '../../lib/lanes.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import type { KeyPolicy } from '../keys/key-ring.ts'
 import {
@@ -17,6 +18,7 @@ import {
   sourcePublicModel,
 } from '../sources/source-entries.ts'
 import type { Sources } from '../sources/sources.ts'
+import { anthropicModels } from './anthropic-models.ts'
 import { complete, isListed, type ModelEntry, type PublicModel, toPublicModel } from './catalog-entry.ts'
 import { isClientVersion, nearestVersion, PINNED_CLIENT_VERSION } from './client-version.ts'
 import { EFFORTS } from './efforts.ts'
@@ -70,21 +72,34 @@ export class Catalog {
   /** A changed key has a new policy object, so cached lists are never stale. */
   #listings = new WeakMap<ModelPolicy, Map<string, Listing>>()
 
-  constructor(db: Db, sources: Pick<Sources, 'enabled'> = NO_SOURCES) {
+  readonly #inTurn = getQueue(1)
+
+  private constructor(db: Db, sources: Pick<Sources, 'enabled'>) {
     this.#db = db
     this.#sources = sources
-    this.reload()
+  }
+
+  static async open(db: Db, sources: Pick<Sources, 'enabled'> = NO_SOURCES): Promise<Catalog> {
+    const catalog = new Catalog(db, sources)
+    await catalog.reload()
+    return catalog
+  }
+
+  /** One after another: rows read earlier must not replace newer ones. */
+  reload(): Promise<void> {
+    return this.#inTurn(() => this.#reload())
   }
 
   /** Reloads the rows one at a time: a catalog has hundreds of kilobytes, and most accounts share the same one. */
-  reload(): void {
+  async #reload(): Promise<void> {
     const models = new Map<string, Map<string, ModelEntry>>()
     const offers = new Map<string, Set<string>>()
     const parsed = new Map<string, ModelEntry[]>()
-    for (const { accountId, clientVersion } of catalogKeys(this.#db)) {
+    for (const { accountId, clientVersion } of await catalogKeys(this.#db)) {
+      const text = await catalogText(this.#db, accountId, clientVersion)
+      if (text === '') continue // deleted in the meantime
       const union = models.getOrInsertComputed(clientVersion, () => new Map())
       const offered = offers.getOrInsertComputed(accountId, () => new Set())
-      const text = catalogText(this.#db, accountId, clientVersion)
       for (const entry of parsed.getOrInsertComputed(text, parseCatalog)) {
         offered.add(entry.slug)
         if (!union.has(entry.slug)) union.set(entry.slug, entry)
@@ -142,9 +157,9 @@ export class Catalog {
       await last.done
       return
     }
-    const fetched = () => {
+    const fetched = async () => {
       // The notice of the first stored catalog comes only after the other accounts are done.
-      if (!this.#models.has(version)) this.reload()
+      if (!this.#models.has(version)) await this.reload()
       if (this.#models.has(version)) this.noteClientVersion(version)
     }
     const answered = fetch(unasked).then(fetched, () => {}) // reported where it failed
@@ -186,6 +201,17 @@ export class Catalog {
     })
   }
 
+  /** `GET /v1/models` in Anthropic's format. Messages requests can be translated for Responses and chat. */
+  anthropic(policy: ModelPolicy | null = null): Listing {
+    return this.#listing(policy, 'anthropic', (rules) => {
+      const entries = this.#entries(this.#nearest(null))
+      const bySource = this.#listedBySources(entries, rules)
+      const models = without(entries, bySource).filter((entry) => isListed(entry) && allows(rules, entry.slug))
+      const translated = bySource.filter(isTranslated)
+      return anthropicModels([...models.map(toPublicModel), ...getPublic(translated, rules)])
+    })
+  }
+
   /** One model, including hidden ones, as in `GET /v1/models`; null when unknown or not allowed for the key. */
   find(slug: string, policy: ModelPolicy | null = null): PublicModel | null {
     const rules = policy ?? EVERYTHING
@@ -194,6 +220,11 @@ export class Catalog {
     const bySource = this.#listedBySources(entry ? [entry] : [], rules).find(({ model }) => model.model === slug)
     if (bySource) return sourcePublicModel(bySource)
     return entry ? toPublicModel(entry) : null
+  }
+
+  /** Whether the model exists and the key may use it. While the catalog is empty, any model may exist. */
+  has(slug: string, policy: ModelPolicy | null): boolean {
+    return this.isEmpty ? allows(policy ?? EVERYTHING, slug) : this.find(slug, policy) !== null
   }
 
   /** The visible model with the lowest list price among those the account offers and the key allows; null: none is known. */
@@ -207,6 +238,23 @@ export class Catalog {
       (best, slug) => (best !== null && price(best) <= price(slug) ? best : slug),
       null,
     )
+  }
+
+  /**
+   * The visible models that the key allows, highest list price first; models without a price are last. If no account has
+   * a model, those of sources for Responses or chat.
+   */
+  byPrice(policy: ModelPolicy | null = null): string[] {
+    const rules = policy ?? EVERYTHING
+    const priced = this.isEmpty
+      ? this.#listedBySources([], rules).filter(isTranslated).map(sourcePrice)
+      : this.#entries(this.#nearest(null))
+          .filter(isListed)
+          .map(({ slug }) => ({ slug, price: costMicros(SAMPLE, slug, null) ?? 0 }))
+    return priced
+      .filter(({ slug }) => allows(rules, slug))
+      .sort((a, b) => b.price - a.price)
+      .map(({ slug }) => slug)
   }
 
   /** The reasoning efforts of the model, lowest first; empty when unknown. */
@@ -251,17 +299,19 @@ export class Catalog {
  * Stores the catalog as last good copy; an empty list is ignored. Returns whether it changed; the caller then sends one
  * `catalog` notice for all.
  */
-export const saveCatalog = (
+export const saveCatalog = async (
   tx: Tx,
   { accountId, version }: { accountId: string; version: string },
   models: readonly ModelEntry[],
   at: number,
-): boolean => {
-  const isAccount = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get() !== undefined
+): Promise<boolean> => {
+  const isAccount =
+    (await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get()) !== undefined
   if (models.length === 0 || !isAccount) return false // deleted while its catalog was fetched
-  const isSame = catalogText(tx, accountId, version) === JSON.stringify(models)
+  const isSame = (await catalogText(tx, accountId, version)) === JSON.stringify(models)
   const row = { fetchedAt: at, models: [...models] }
-  tx.insert(accountCatalogs)
+  await tx
+    .insert(accountCatalogs)
     .values({ accountId, clientVersion: version, ...row })
     .onConflictDoUpdate({
       target: [accountCatalogs.accountId, accountCatalogs.clientVersion],
@@ -272,8 +322,8 @@ export const saveCatalog = (
 }
 
 /** Deletes catalogs of versions no longer in use. */
-export const dropOldCatalogs = (tx: Tx, versions: readonly string[]): void => {
-  const { changes } = tx
+export const dropOldCatalogs = async (tx: Tx, versions: readonly string[]): Promise<void> => {
+  const { changes } = await tx
     .delete(accountCatalogs)
     .where(notInArray(accountCatalogs.clientVersion, [...versions]))
     .run()
@@ -289,17 +339,26 @@ const catalogKeys = (db: Db) =>
     .all()
 
 /** As stored, so that equal texts are parsed once; empty when there is none. */
-const catalogText = (db: Db, accountId: string, version: string): string =>
-  db
-    .select({ text: sql<string>`${accountCatalogs.models}` })
-    .from(accountCatalogs)
-    .where(and(eq(accountCatalogs.accountId, accountId), eq(accountCatalogs.clientVersion, version)))
-    .get()?.text ?? ''
+const catalogText = async (db: Db, accountId: string, version: string): Promise<string> =>
+  (
+    await db
+      .select({ text: sql<string>`${accountCatalogs.models}` })
+      .from(accountCatalogs)
+      .where(and(eq(accountCatalogs.accountId, accountId), eq(accountCatalogs.clientVersion, version)))
+      .get()
+  )?.text ?? ''
 
 /** as: only `saveCatalog` writes it. */
 const parseCatalog = (text: string): ModelEntry[] => (JSON.parse(text) as ModelEntry[]).map(complete)
 
 const isSeenVersion = (version: string): boolean => version !== PINNED_CLIENT_VERSION
+
+const isTranslated = ({ source: { supports } }: ListedModel): boolean => supports.responses || supports.chat
+
+const sourcePrice = ({ model }: ListedModel) => ({
+  slug: model.model,
+  price: (model.inputPer1m ?? 0) + (model.outputPer1m ?? 0),
+})
 
 const allows = ({ enforcedModel, allowedModels }: ModelPolicy, slug: string): boolean =>
   enforcedModel !== null ? slug === enforcedModel : (allowedModels?.has(slug) ?? true)

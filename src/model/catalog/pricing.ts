@@ -32,6 +32,12 @@ export const costMicros = (usage: KnownUsage, model: string, tier: string | null
   return Math.floor(picos / 1_000_000)
 }
 
+/** The cost of the cached input of a request if it was not cached; null when the model has no known price. */
+export const uncachedCostMicros = (usage: KnownUsage, model: string, tier: string | null): number | null => {
+  const [input, cached] = getTerms(usage, model, tier) ?? []
+  return input && cached ? Math.floor((cached.tokens * picosPerToken(input.usdPerMillion)) / 1_000_000) : null
+}
+
 export interface CostTerm {
   kind: 'input' | 'cached_input' | 'output'
   tokens: number

@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { isFaultCondition } from '../log/turn-fault.ts'
+import { countIf, smaller, total } from '../sums.ts'
 
 /** Sums of requests that agree in account, key, model and effort. */
 export interface Part {
@@ -18,6 +19,7 @@ export interface Part {
   errors: number
   cancelled: number
   moves: number
+  avoidableMoves: number
   inputTokens: number
   cachedInputTokens: number
   outputTokens: number
@@ -39,7 +41,7 @@ export interface Reach {
 }
 
 /** `most` newest requests of each. Only the index is read to find where they begin. */
-export const getReach = (db: Db, conversationIds: readonly string[], most: number): Reach[] => {
+export const getReach = async (db: Db, conversationIds: readonly string[], most: number): Promise<Reach[]> => {
   const ids = JSON.stringify(conversationIds)
   const of = sql`FROM ${requests} WHERE ${requests.conversationHash} = chosen.value`
   return db.all<Reach>(sql`
@@ -51,29 +53,32 @@ export const getReach = (db: Db, conversationIds: readonly string[], most: numbe
 }
 
 /** Rows are spread over the file and cost about two microseconds each. */
-export const getParts = (db: Db, reach: readonly Reach[]): Part[] => {
+export const getParts = async (db: Db, reach: readonly Reach[]): Promise<Part[]> => {
   const chosen = JSON.stringify(reach.map(({ conversationId, floor }) => [conversationId, floor ?? -1]))
   const { inputTokens, cachedInputTokens } = requests
   return db.all<Part>(sql`
     SELECT conversation_hash AS "conversationId", account_id AS "accountId", key_id AS "keyId", model,
       reasoning_effort AS effort, count(*) AS requests, min(started_at) AS first, max(started_at) AS last,
-      coalesce(sum(${isFaultCondition()}), 0) AS errors, sum(status = 'cancelled') AS cancelled, sum(moved) AS moves,
+      ${countIf(isFaultCondition())} AS errors, count(*) FILTER (WHERE status = 'cancelled') AS cancelled, sum(moved) AS moves,
+      sum(move_avoidable) AS "avoidableMoves",
       coalesce(sum(${inputTokens}), 0) AS "inputTokens",
-      coalesce(sum(min(${cachedInputTokens}, ${inputTokens})), 0) AS "cachedInputTokens",
+      ${total(smaller(cachedInputTokens, inputTokens))} AS "cachedInputTokens",
       coalesce(sum(coalesce(output_tokens, reasoning_tokens)), 0) AS "outputTokens",
       coalesce(sum(cost_micros), 0) AS "costMicros",
-      coalesce(sum(CASE WHEN moved THEN ${inputTokens} - min(coalesce(${cachedInputTokens}, 0), ${inputTokens}) END), 0)
-        AS "movedTokens",
+      sum(moved_tokens) AS "movedTokens",
       sum(total_ms) AS "elapsedMs"
     FROM json_each(${chosen}) AS chosen CROSS JOIN ${requests}
-    WHERE conversation_hash = chosen.value ->> 0 AND started_at > chosen.value ->> 1
+    WHERE conversation_hash = json_extract(chosen.value, '$[0]')
+      AND started_at > CAST(json_extract(chosen.value, '$[1]') AS BIGINT)
     GROUP BY 1, 2, 3, 4, 5`)
 }
 
 type Sum = 'requests' | 'errors' | 'cancelled' | 'moves' | 'inputTokens' | 'cachedInputTokens' | 'outputTokens'
 
-export const getSum = (parts: readonly Part[], name: Sum | 'costMicros' | 'movedTokens' | 'elapsedMs'): number =>
-  parts.reduce((sum, part) => sum + part[name], 0)
+export const getSum = (
+  parts: readonly Part[],
+  name: Sum | 'costMicros' | 'avoidableMoves' | 'movedTokens' | 'elapsedMs',
+): number => parts.reduce((sum, part) => sum + part[name], 0)
 
 /** Most requests first; parts without a value are left out. */
 export const countRequestsBy = (

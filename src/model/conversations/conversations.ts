@@ -4,7 +4,7 @@ import type { Db } from '../../../db/commit.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { iso } from '../../lib/iso.ts'
-import { clientName } from '../../lib/user-agent.ts'
+import { clientName, programName } from '../../lib/user-agent.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import { getCursor, type LogStatus, logStatus } from '../log/request-log-query.ts'
 import type { HiddenFields } from '../log/request-view.ts'
@@ -36,14 +36,18 @@ const MAX_DETAILED = 20_000
 const MAX_OUTCOMES = 120
 
 /** Following `nextCursor` never repeats a conversation; one that goes on in the meantime moves to the first page. */
-export const conversations = (db: Db, query: ConversationListing, hiddenFields: HiddenFields): ConversationPage => {
+export const conversations = async (
+  db: Db,
+  query: ConversationListing,
+  hiddenFields: HiddenFields,
+): Promise<ConversationPage> => {
   const offset = query.cursor ? 0 : query.offset
   const end = offset + query.limit
-  const { places, stoppedAt } = findConversations(db, query, hiddenFields, end + 1)
+  const { places, stoppedAt } = await findConversations(db, query, hiddenFields, end + 1)
   const shown = places.slice(offset, end)
   const next = places.length > end ? (shown.at(-1) ?? null) : stoppedAt
   return {
-    conversations: getEntries(
+    conversations: await getEntries(
       db,
       shown.map(({ conversationId }) => conversationId),
       hiddenFields,
@@ -61,25 +65,25 @@ interface Names {
   hidesKeys: boolean
 }
 
-const namesFor = (db: Db, hiddenFields: HiddenFields): Names => ({
-  accounts: accountNames(db, hiddenFields),
+const namesFor = async (db: Db, hiddenFields: HiddenFields): Promise<Names> => ({
+  accounts: await accountNames(db, hiddenFields),
   keys: new Map(
     hiddenFields.hidesKeys
       ? []
-      : db
-          .select({ id: apiKeys.id, name: apiKeys.name })
-          .from(apiKeys)
-          .all()
-          .map(({ id, name }) => [id, name]),
+      : (await db.select({ id: apiKeys.id, name: apiKeys.name }).from(apiKeys).all()).map(({ id, name }) => [id, name]),
   ),
   hidesKeys: hiddenFields.hidesKeys,
 })
 
-const getEntries = (db: Db, conversationIds: readonly string[], hiddenFields: HiddenFields): ConversationEntry[] => {
+const getEntries = async (
+  db: Db,
+  conversationIds: readonly string[],
+  hiddenFields: HiddenFields,
+): Promise<ConversationEntry[]> => {
   if (conversationIds.length === 0) return []
-  const reach = getReach(db, conversationIds, MAX_LISTED)
-  const parts = Map.groupBy(getParts(db, reach), ({ conversationId }) => conversationId)
-  const names = namesFor(db, hiddenFields)
+  const reach = await getReach(db, conversationIds, MAX_LISTED)
+  const parts = Map.groupBy(await getParts(db, reach), ({ conversationId }) => conversationId)
+  const names = await namesFor(db, hiddenFields)
   return reach.map((one) => toEntry(one, parts.get(one.conversationId) ?? [], names))
 }
 
@@ -128,24 +132,27 @@ const toKey = (parts: readonly Part[], { keys, hidesKeys }: Names) => {
   return { apiKeyId: key?.id ?? null, apiKeyName: key ? (keys.get(key.id) ?? null) : null }
 }
 
-export type ConversationDetail = NonNullable<ReturnType<typeof conversation>>
+export type ConversationDetail = NonNullable<Awaited<ReturnType<typeof conversation>>>
 
 /** null: no request of it is in the log. Times are ISO 8601, elapsed times are ms. */
-export const conversation = (db: Db, conversationId: string, hiddenFields: HiddenFields) => {
-  const [reach] = getPlace(db, conversationId) ? getReach(db, [conversationId], MAX_DETAILED) : []
+export const conversation = async (db: Db, conversationId: string, hiddenFields: HiddenFields) => {
+  const [reach] = (await getPlace(db, conversationId)) ? await getReach(db, [conversationId], MAX_DETAILED) : []
   if (!reach) return null
-  const parts = getParts(db, [reach])
-  const names = namesFor(db, hiddenFields)
+  const parts = await getParts(db, [reach])
+  const names = await namesFor(db, hiddenFields)
   const accounts = countRequestsBy(parts, 'accountId')
-  const ended = newest(db, conversationId)
+  const ended = await newest(db, conversationId)
+  const client = dominantClient(ended)
   return {
     ...getTotals(reach, parts),
     start: iso(reach.first),
     latest: iso(getLast(reach, parts)),
     cancelled: getSum(parts, 'cancelled'),
     totalElapsedTime: getSum(parts, 'elapsedMs'),
-    /** Input that moves sent uncached: what they cost. */
+    /** Tokens that moves sent uncached: what they cost. */
     movedInputTokens: getSum(parts, 'movedTokens'),
+    /** Moves for which the previous account could have served it and the move cost more than staying. */
+    avoidableMoves: getSum(parts, 'avoidableMoves'),
     accountCount: accounts.length,
     accounts: accounts.map(({ id, requests: count }) => ({
       accountId: id,
@@ -153,14 +160,15 @@ export const conversation = (db: Db, conversationId: string, hiddenFields: Hidde
       requestCount: count,
     })),
     ...toKey(parts, names),
-    dominantUseragentGroup: dominantClient(ended),
+    dominantUseragentGroup: client,
+    dominantClientName: client === null ? null : programName(client),
     modelStats: modelStats(parts),
     /** How the newest requests ended, oldest first. */
     outcomes: getOutcomes(ended),
   }
 }
 
-type Ended = ReturnType<typeof newest>[number]
+type Ended = Awaited<ReturnType<typeof newest>>[number]
 
 /** Oldest first. */
 const getOutcomes = (ended: readonly Ended[]): { status: LogStatus; moved: boolean }[] =>

@@ -13,26 +13,36 @@ export interface CallName {
 }
 
 /** On disk when it returns. False if the key already has a call of this id: a binding never changes. */
-export const bindCall = (db: Db, call: CallName, { accountId, now }: { accountId: string; now: number }): boolean => {
+export const bindCall = async (
+  db: Db,
+  call: CallName,
+  { accountId, now }: { accountId: string; now: number },
+): Promise<boolean> => {
   const hash = getHash(call)
-  return commit(db, (tx) => {
-    tx.delete(liveCalls)
+  return commit(db, async (tx) => {
+    await tx
+      .delete(liveCalls)
       .where(and(eq(liveCalls.hash, hash), lte(liveCalls.createdAt, now - KEPT_MS)))
       .run()
-    return tx.insert(liveCalls).values({ hash, accountId, createdAt: now }).onConflictDoNothing().run().changes === 1
+    return (
+      (await tx.insert(liveCalls).values({ hash, accountId, createdAt: now }).onConflictDoNothing().run()).changes === 1
+    )
   })
 }
 
 /** The account of the call; null when it is unknown, of another key, or expired. */
-export const accountOfCall = (db: Db, call: CallName, now: number): string | null =>
-  db
-    .select({ accountId: liveCalls.accountId })
-    .from(liveCalls)
-    .where(and(eq(liveCalls.hash, getHash(call)), gt(liveCalls.createdAt, now - KEPT_MS)))
-    .get()?.accountId ?? null
+export const accountOfCall = async (db: Db, call: CallName, now: number): Promise<string | null> =>
+  (
+    await db
+      .select({ accountId: liveCalls.accountId })
+      .from(liveCalls)
+      .where(and(eq(liveCalls.hash, getHash(call)), gt(liveCalls.createdAt, now - KEPT_MS)))
+      .get()
+  )?.accountId ?? null
 
-export const dropExpiredCalls = (tx: Tx, now: number): void => {
-  tx.delete(liveCalls)
+export const dropExpiredCalls = async (tx: Tx, now: number): Promise<void> => {
+  await tx
+    .delete(liveCalls)
     .where(lte(liveCalls.createdAt, now - KEPT_MS))
     .run()
 }

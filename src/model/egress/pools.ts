@@ -14,107 +14,119 @@ import type { MemberEdit, NewMember, NewPool, PoolEdit } from './input.ts'
 import { getDefaultPool, resumeRouted } from './unrouted.ts'
 
 /** Throws `proxy_pool_not_found`. */
-export const getPool = (db: Db, id: string): EgressPoolRow => {
-  const row = db.select().from(egressPools).where(eq(egressPools.id, id)).get()
+export const getPool = async (db: Db, id: string): Promise<EgressPoolRow> => {
+  const row = await db.select().from(egressPools).where(eq(egressPools.id, id)).get()
   if (!row) throw new AppError('proxy_pool_not_found', { param: 'poolId' })
   return row
 }
 
 /** Account → pool, of all accounts that have one. */
-export const listBindings = (db: Db): { accountId: string; poolId: string }[] =>
-  db
-    .select({ accountId: accounts.id, poolId: accounts.egressPoolId })
-    .from(accounts)
-    .where(isNotNull(accounts.egressPoolId))
-    .orderBy(accounts.createdAt)
-    .all()
-    .flatMap(({ accountId, poolId }) => (poolId === null ? [] : [{ accountId, poolId }]))
+export const listBindings = async (db: Db): Promise<{ accountId: string; poolId: string }[]> =>
+  (
+    await db
+      .select({ accountId: accounts.id, poolId: accounts.egressPoolId })
+      .from(accounts)
+      .where(isNotNull(accounts.egressPoolId))
+      .orderBy(accounts.createdAt)
+      .all()
+  ).flatMap(({ accountId, poolId }) => (poolId === null ? [] : [{ accountId, poolId }]))
 
 /** Throws `name_taken`, `proxy_endpoint_not_found`, `proxy_pool_member_duplicate`. */
-export const createPool = (
+export const createPool = async (
   tx: Tx,
   { endpointIds, ...input }: NewPool,
   { actor, random }: { actor: Actor; random: Random },
-): EgressPoolRow => {
-  requireFreeName(tx, input.name, null)
+): Promise<EgressPoolRow> => {
+  await requireFreeName(tx, input.name, null)
   if (new Set(endpointIds).size < endpointIds.length) throw new AppError('proxy_pool_member_duplicate')
   const id = random.id('pool')
-  tx.insert(egressPools)
+  await tx
+    .insert(egressPools)
     .values({ id, ...input, createdAt: actor.at })
     .run()
   for (const [sortOrder, endpointId] of endpointIds.entries()) {
-    getEndpoint(tx, endpointId)
-    tx.insert(egressMembers).values({ poolId: id, endpointId, sortOrder }).run()
+    await getEndpoint(tx, endpointId)
+    await tx.insert(egressMembers).values({ poolId: id, endpointId, sortOrder }).run()
   }
-  append(tx, actor, 'proxy_pool_created', { target: id, details: { ...input, endpointIds } })
+  await append(tx, actor, 'proxy_pool_created', { target: id, details: { ...input, endpointIds } })
   notice(tx, 'egress')
   return getPool(tx, id)
 }
 
 /** Throws `proxy_pool_not_found`, `name_taken`. */
-export const editPool = (tx: Tx, id: string, edit: PoolEdit, actor: Actor): EgressPoolRow => {
-  const before = getPool(tx, id)
+export const editPool = async (tx: Tx, id: string, edit: PoolEdit, actor: Actor): Promise<EgressPoolRow> => {
+  const before = await getPool(tx, id)
   const change = getChanges(before, edit)
   if (Object.keys(change).length === 0) return before
-  if (change.name !== undefined) requireFreeName(tx, change.name, id)
-  tx.update(egressPools).set(change).where(eq(egressPools.id, id)).run()
-  append(tx, actor, 'proxy_pool_updated', { target: id, details: change })
+  if (change.name !== undefined) await requireFreeName(tx, change.name, id)
+  await tx.update(egressPools).set(change).where(eq(egressPools.id, id)).run()
+  await append(tx, actor, 'proxy_pool_updated', { target: id, details: change })
   return changed(tx, id, actor)
 }
 
 /** Throws `proxy_pool_not_found`, and `proxy_pool_in_use` while an account, the settings or a sign-in need it. */
-export const deletePool = (tx: Tx, id: string, actor: Actor): void => {
-  const { name } = getPool(tx, id)
+export const deletePool = async (tx: Tx, id: string, actor: Actor): Promise<void> => {
+  const { name } = await getPool(tx, id)
   const isChosen = and(eq(oauthFlows.egressPoolId, id), eq(oauthFlows.status, 'pending'))
-  const isInUse = tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.egressPoolId, id)).get() !== undefined
-  const isAwaited = tx.select({ id: oauthFlows.id }).from(oauthFlows).where(isChosen).get() !== undefined
-  if (isInUse || isAwaited || getDefaultPool(tx) === id) throw new AppError('proxy_pool_in_use')
-  tx.delete(egressPools).where(eq(egressPools.id, id)).run()
-  append(tx, actor, 'proxy_pool_deleted', { target: id, details: { name } })
+  const isInUse =
+    (await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.egressPoolId, id)).get()) !== undefined
+  const isAwaited = (await tx.select({ id: oauthFlows.id }).from(oauthFlows).where(isChosen).get()) !== undefined
+  if (isInUse || isAwaited || (await getDefaultPool(tx)) === id) throw new AppError('proxy_pool_in_use')
+  await tx.delete(egressPools).where(eq(egressPools.id, id)).run()
+  await append(tx, actor, 'proxy_pool_deleted', { target: id, details: { name } })
   notice(tx, 'egress')
 }
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found`, `proxy_pool_member_duplicate`. */
-export const addMember = (tx: Tx, poolId: string, { endpointId, sortOrder, isActive }: NewMember, actor: Actor) => {
-  getPool(tx, poolId)
-  getEndpoint(tx, endpointId)
-  const own = getMembers(tx, poolId)
+export const addMember = async (
+  tx: Tx,
+  poolId: string,
+  { endpointId, sortOrder, isActive }: NewMember,
+  actor: Actor,
+) => {
+  await getPool(tx, poolId)
+  await getEndpoint(tx, endpointId)
+  const own = await getMembers(tx, poolId)
   if (own.some((member) => member.endpointId === endpointId)) throw new AppError('proxy_pool_member_duplicate')
   const last = Math.max(-1, ...own.map((member) => member.sortOrder))
   const member = { poolId, endpointId, sortOrder: sortOrder ?? last + 1, isActive }
-  tx.insert(egressMembers).values(member).run()
-  append(tx, actor, 'proxy_pool_member_added', { target: poolId, details: member })
+  await tx.insert(egressMembers).values(member).run()
+  await append(tx, actor, 'proxy_pool_member_added', { target: poolId, details: member })
   return changed(tx, poolId, actor)
 }
 
 /** Throws `proxy_pool_not_found`, `proxy_endpoint_not_found` for an endpoint that is no member. */
-export const editMember = (tx: Tx, { poolId, endpointId }: MemberName, edit: MemberEdit, actor: Actor) => {
-  const before = getMember(tx, poolId, endpointId)
+export const editMember = async (tx: Tx, { poolId, endpointId }: MemberName, edit: MemberEdit, actor: Actor) => {
+  const before = await getMember(tx, poolId, endpointId)
   const change = getChanges(before, edit)
   if (Object.keys(change).length === 0) return getPool(tx, poolId)
-  tx.update(egressMembers).set(change).where(isMember(poolId, endpointId)).run()
-  append(tx, actor, 'proxy_pool_member_updated', { target: poolId, details: { endpointId, ...change } })
+  await tx.update(egressMembers).set(change).where(isMember(poolId, endpointId)).run()
+  await append(tx, actor, 'proxy_pool_member_updated', { target: poolId, details: { endpointId, ...change } })
   return changed(tx, poolId, actor)
 }
 
 /** Throws as `editMember` does. */
-export const removeMember = (tx: Tx, { poolId, endpointId }: MemberName, actor: Actor): EgressPoolRow => {
-  getMember(tx, poolId, endpointId)
-  tx.delete(egressMembers).where(isMember(poolId, endpointId)).run()
-  append(tx, actor, 'proxy_pool_member_removed', { target: poolId, details: { endpointId } })
+export const removeMember = async (
+  tx: Tx,
+  { poolId, endpointId }: MemberName,
+  actor: Actor,
+): Promise<EgressPoolRow> => {
+  await getMember(tx, poolId, endpointId)
+  await tx.delete(egressMembers).where(isMember(poolId, endpointId)).run()
+  await append(tx, actor, 'proxy_pool_member_removed', { target: poolId, details: { endpointId } })
   return changed(tx, poolId, actor)
 }
 
 /** Null: the account follows the settings again. Throws `account_not_found`, `proxy_pool_not_found`. */
-export const bindAccount = (tx: Tx, accountId: string, poolId: string | null, actor: Actor): void => {
-  const before = getAccount(tx, accountId).egressPoolId
-  if (poolId !== null) getPool(tx, poolId)
+export const bindAccount = async (tx: Tx, accountId: string, poolId: string | null, actor: Actor): Promise<void> => {
+  const before = (await getAccount(tx, accountId)).egressPoolId
+  if (poolId !== null) await getPool(tx, poolId)
   if (before === poolId) return
-  tx.update(accounts).set({ egressPoolId: poolId }).where(eq(accounts.id, accountId)).run()
-  append(tx, actor, 'account_egress_changed', { target: accountId, details: { from: before, to: poolId } })
+  await tx.update(accounts).set({ egressPoolId: poolId }).where(eq(accounts.id, accountId)).run()
+  await append(tx, actor, 'account_egress_changed', { target: accountId, details: { from: before, to: poolId } })
   notice(tx, 'egress')
   notice(tx, 'accounts')
-  resumeRouted(tx, actor)
+  await resumeRouted(tx, actor)
 }
 
 interface MemberName {
@@ -122,12 +134,12 @@ interface MemberName {
   endpointId: string
 }
 
-const getMembers = (db: Db, poolId: string): EgressMemberRow[] =>
-  listMembers(db).filter((member) => member.poolId === poolId)
+const getMembers = async (db: Db, poolId: string): Promise<EgressMemberRow[]> =>
+  (await listMembers(db)).filter((member) => member.poolId === poolId)
 
-const getMember = (db: Db, poolId: string, endpointId: string): EgressMemberRow => {
-  getPool(db, poolId)
-  const row = getMembers(db, poolId).find((member) => member.endpointId === endpointId)
+const getMember = async (db: Db, poolId: string, endpointId: string): Promise<EgressMemberRow> => {
+  await getPool(db, poolId)
+  const row = (await getMembers(db, poolId)).find((member) => member.endpointId === endpointId)
   if (!row) throw new AppError('proxy_endpoint_not_found')
   return row
 }
@@ -135,13 +147,13 @@ const getMember = (db: Db, poolId: string, endpointId: string): EgressMemberRow 
 const isMember = (poolId: string, endpointId: string) =>
   and(eq(egressMembers.poolId, poolId), eq(egressMembers.endpointId, endpointId))
 
-const changed = (tx: Tx, id: string, actor: Actor): EgressPoolRow => {
+const changed = async (tx: Tx, id: string, actor: Actor): Promise<EgressPoolRow> => {
   notice(tx, 'egress')
-  resumeRouted(tx, actor)
+  await resumeRouted(tx, actor)
   return getPool(tx, id)
 }
 
-const requireFreeName = (tx: Tx, name: string, own: string | null): void => {
-  const other = tx.select().from(egressPools).where(eq(egressPools.name, name)).get()
+const requireFreeName = async (tx: Tx, name: string, own: string | null): Promise<void> => {
+  const other = await tx.select().from(egressPools).where(eq(egressPools.name, name)).get()
   if (other && other.id !== own) throw new AppError('name_taken', { param: 'name' })
 }

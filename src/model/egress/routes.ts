@@ -46,18 +46,23 @@ export class EgressRoutes {
   #endpoints = new Map<string, EgressEndpointRow>()
   readonly #health = new Map<string, Health>()
 
-  constructor(deps: RoutesDeps) {
+  private constructor(deps: RoutesDeps) {
     this.#deps = deps
-    this.reload()
+  }
+
+  static async open(deps: RoutesDeps): Promise<EgressRoutes> {
+    const routes = new EgressRoutes(deps)
+    await routes.reload()
+    return routes
   }
 
   /** Reloads the rows; a route that leads through the same proxies stays the same object. */
-  reload(): void {
+  async reload(): Promise<void> {
     const { db, settings } = this.#deps
-    const endpoints = new Map(listEndpoints(db).map((row) => [row.id, row]))
-    const members = listMembers(db)
+    const endpoints = new Map((await listEndpoints(db)).map((row) => [row.id, row]))
+    const members = await listMembers(db)
     const pools = new Map<string, Route>()
-    for (const { id, isActive } of listPools(db)) {
+    for (const { id, isActive } of await listPools(db)) {
       const own = members.filter((member) => member.poolId === id && member.isActive)
       const rows = own.flatMap(({ endpointId }) => endpoints.get(endpointId) ?? [])
       const route = isActive ? this.#routeThrough(id, rows) : closed('pool_unavailable')
@@ -84,8 +89,14 @@ export class EgressRoutes {
   }
 
   /** The route of a sign-in: that of the account to sign in again, or of the pool chosen for a new one. */
-  ofSignIn({ accountId, egressPoolId }: { accountId: string | null; egressPoolId: string | null }): Route {
-    return this.of(accountId === null ? egressPoolId : getAccount(this.#deps.db, accountId).egressPoolId)
+  async ofSignIn({
+    accountId,
+    egressPoolId,
+  }: {
+    accountId: string | null
+    egressPoolId: string | null
+  }): Promise<Route> {
+    return this.of(accountId === null ? egressPoolId : (await getAccount(this.#deps.db, accountId)).egressPoolId)
   }
 
   /** The route through one endpoint alone, for its test; null: its password cannot be read. */

@@ -8,23 +8,23 @@ import type { Actor } from '../audit/audit.ts'
 import { listEndpoints, listMembers, listPools } from './endpoints.ts'
 import { EGRESS_REASONS, type EgressReason } from './route.ts'
 
-const setting = (db: Db, key: 'egressRouting' | 'egressDefaultPoolId'): unknown =>
-  db.select().from(settings).where(eq(settings.key, key)).get()?.value
+const setting = async (db: Db, key: 'egressRouting' | 'egressDefaultPoolId'): Promise<unknown> =>
+  (await db.select().from(settings).where(eq(settings.key, key)).get())?.value
 
 /** The default pool in the settings; null: none. Read from its row, because `model` does not know the settings' store. */
-export const getDefaultPool = (db: Db): string | null => {
-  const id = setting(db, 'egressDefaultPoolId')
+export const getDefaultPool = async (db: Db): Promise<string | null> => {
+  const id = await setting(db, 'egressDefaultPoolId')
   return typeof id === 'string' ? id : null
 }
 
 /** Why an account with this pool would have no route, as far as the rows say; null: it has one. */
-export const getUnroutedReason = (db: Db, accountPoolId: string | null): EgressReason | null => {
-  if (accountPoolId === null && setting(db, 'egressRouting') !== true) return null
-  const poolId = accountPoolId ?? getDefaultPool(db)
+export const getUnroutedReason = async (db: Db, accountPoolId: string | null): Promise<EgressReason | null> => {
+  if (accountPoolId === null && (await setting(db, 'egressRouting')) !== true) return null
+  const poolId = accountPoolId ?? (await getDefaultPool(db))
   if (poolId === null) return 'default_pool_unconfigured'
-  if (!listPools(db).some(({ id, isActive }) => id === poolId && isActive)) return 'pool_unavailable'
-  const active = new Set(listEndpoints(db).flatMap(({ id, isActive }) => (isActive ? [id] : [])))
-  const hasActive = listMembers(db).some(
+  if (!(await listPools(db)).some(({ id, isActive }) => id === poolId && isActive)) return 'pool_unavailable'
+  const active = new Set((await listEndpoints(db)).flatMap(({ id, isActive }) => (isActive ? [id] : [])))
+  const hasActive = (await listMembers(db)).some(
     (member) => member.poolId === poolId && member.isActive && active.has(member.endpointId),
   )
   return hasActive ? null : 'pool_has_no_active_endpoints'
@@ -39,10 +39,11 @@ export const pausedWithout = (reason: EgressReason, at: number): AccountState =>
 })
 
 /** Resumes the accounts that were paused for having no route and have one now. */
-export const resumeRouted = (tx: Tx, actor: Actor): void => {
-  for (const row of listAccounts(tx)) {
+export const resumeRouted = async (tx: Tx, actor: Actor): Promise<void> => {
+  for (const row of await listAccounts(tx)) {
     const { status, evidence } = getState(row)
     const isWaiting = status === 'paused' && evidence?.startsWith(PREFIX)
-    if (isWaiting && getUnroutedReason(tx, row.egressPoolId) === null) reactivateAccount(tx, row.id, actor)
+    if (isWaiting && (await getUnroutedReason(tx, row.egressPoolId)) === null)
+      await reactivateAccount(tx, row.id, actor)
   }
 }

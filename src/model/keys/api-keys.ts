@@ -2,19 +2,30 @@
 import { and, asc, eq, inArray, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
-import { apiKeyLimits, apiKeys } from '../../../db/schema/keys.ts'
+import { apiKeyLimits, apiKeys, CLAUDE_SIZES, type ClaudeModels } from '../../../db/schema/keys.ts'
 import { users } from '../../../db/schema/people.ts'
 import { modelSources } from '../../../db/schema/sources.ts'
 import { AppError } from '../../errors.ts'
 import type { Random } from '../../lib/random.ts'
+import { isSameValue } from '../../lib/same-value.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { getChanges } from '../audit/changes-of.ts'
+import { requireClaudeModels } from '../catalog/claude-models-check.ts'
 import { isFastTier } from '../catalog/service-tier.ts'
 import { getVersion, requireVersion } from '../edit-version.ts'
 import { findPerson, type UserRow } from '../users/people.ts'
 import { keyInScope, type ViewScope } from '../users/view-scope.ts'
 import type { KeyPatch, NewKey } from './key-input.ts'
-import { getLimits, LIMIT_ORDER, type LimitRow, limitIdentity, replaceLimits, zeroLimits } from './key-limits.ts'
+import {
+  getLimits,
+  type KeptLimit,
+  LIMIT_ORDER,
+  type LimitRow,
+  limitIdentity,
+  replaceLimits,
+  restoreUse,
+  zeroLimits,
+} from './key-limits.ts'
 import { endKeySessions } from './key-sessions.ts'
 
 type KeyRow = typeof apiKeys.$inferSelect
@@ -41,16 +52,16 @@ const SHOWN_LENGTH = 15
 export const hashKey = (key: string): string => Bun.CryptoHasher.hash('sha256', key, 'hex')
 
 /** The keys in scope, oldest first. */
-export const listKeys = (db: Db, scope: ViewScope): StoredKey[] => {
+export const listKeys = async (db: Db, scope: ViewScope): Promise<StoredKey[]> => {
   const limits = Map.groupBy(
-    db
+    await db
       .select()
       .from(apiKeyLimits)
       .orderBy(...LIMIT_ORDER)
       .all(),
     (limit) => limit.keyId,
   )
-  const rows = db
+  const rows = await db
     .select({ key: apiKeys, owner: OWNER })
     .from(apiKeys)
     .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
@@ -61,15 +72,15 @@ export const listKeys = (db: Db, scope: ViewScope): StoredKey[] => {
 }
 
 /** Throws `not_found`, also for a key outside `scope`. */
-export const getKey = (db: Db, id: string, scope: ViewScope): StoredKey => {
-  const row = db
+export const getKey = async (db: Db, id: string, scope: ViewScope): Promise<StoredKey> => {
+  const row = await db
     .select({ key: apiKeys, owner: OWNER })
     .from(apiKeys)
     .leftJoin(users, eq(users.id, apiKeys.ownerUserId))
     .where(and(eq(apiKeys.id, id), keyInScope(scope)))
     .get()
   if (!row) throw new AppError('not_found', { message: 'API key not found.' })
-  return { ...row.key, owner: row.owner, limits: getLimits(db, id) }
+  return { ...row.key, owner: row.owner, limits: await getLimits(db, id) }
 }
 
 /** The version of what can be set, not of usage. */
@@ -93,6 +104,7 @@ export const getPolicy = (row: StoredKey) => ({
   allowedReasoningEfforts: row.allowedReasoningEfforts,
   enforcedServiceTier: row.enforcedServiceTier,
   prohibitFastMode: row.prohibitFastMode,
+  claudeModels: row.claudeModels,
   holderMayRegenerate: row.holderMayRegenerate,
   trafficClass: row.trafficClass,
   transportPolicyOverride: row.transportPolicyOverride,
@@ -107,50 +119,89 @@ const OWNER = { id: users.id, username: users.username, status: users.status }
 
 /**
  * The key belongs to its creator unless `ownerUserId` is given. Throws `validation_error` for contradictory fields or
- * an unknown account, and what `requireAssign` does.
+ * an unknown account, what `requireAssign` does, and `authentication_required` for a creator who was disabled.
  */
-export const createKey = (tx: Tx, input: NewKey, { actor, scope, random, requireAssign }: Doing): IssuedKey => {
-  requireValid(tx, input)
-  const maker = findPerson(tx, actor.id)?.row.id ?? null
+export const createKey = async (tx: Tx, input: NewKey, doing: Doing): Promise<IssuedKey> => {
+  const { key, ...secret } = newSecret(doing.random)
+  const id = await insertKey(tx, input, secret, doing)
+  return { row: await getKey(tx, id, doing.scope), key }
+}
+
+/** A key of another program, with the use of its limits. Only its hash is known. */
+export interface ImportedKey {
+  input: NewKey
+  secret: Pick<KeyRow, 'keyHash' | 'keyPrefix'>
+  isActive: boolean
+  limits: readonly KeptLimit[]
+}
+
+/** Like `createKey`, but clients keep using their existing key. Returns the ID, or null if the key already exists. */
+export const importKey = async (
+  tx: Tx,
+  { input, secret, isActive, limits }: ImportedKey,
+  doing: Doing,
+): Promise<string | null> => {
+  const isSame = eq(apiKeys.keyHash, secret.keyHash)
+  if (await tx.select({ id: apiKeys.id }).from(apiKeys).where(isSame).get()) return null
+  const id = await insertKey(tx, input, secret, doing)
+  await restoreUse(tx, id, limits)
+  if (!isActive) await tx.update(apiKeys).set({ isActive, deactivatedReason: 'manual' }).where(eq(apiKeys.id, id)).run()
+  return id
+}
+
+const insertKey = async (tx: Tx, input: NewKey, secret: ImportedKey['secret'], doing: Doing): Promise<string> => {
+  const { actor, random, requireAssign } = doing
+  await requireValid(tx, input)
+  const maker = await getMaker(tx, actor)
   const ownerUserId = input.ownerUserId === undefined ? maker : input.ownerUserId
-  if (ownerUserId !== maker) requireOwner(tx, ownerUserId, requireAssign)
+  if (ownerUserId !== maker) await requireOwner(tx, ownerUserId, requireAssign)
   const id = random.id('key')
-  const { key, ...secret } = newSecret(random)
-  tx.insert(apiKeys)
+  await tx
+    .insert(apiKeys)
     .values({ ...getColumns(input), ...secret, id, name: input.name, ownerUserId, createdAt: actor.at })
     .run()
-  replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
-  append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
+  await replaceLimits(tx, id, input.limits ?? [], { random, now: actor.at })
+  await append(tx, actor, 'api_key_created', { target: id, details: { name: input.name, ownerUserId } })
   notice(tx, 'keys')
-  return { row: getKey(tx, id, scope), key }
+  return id
+}
+
+/** Null for actors without a user. A user may have been deleted since the gate, and would leave a key without owner. */
+const getMaker = async (db: Db, { id }: Actor): Promise<string | null> => {
+  const person = await findPerson(db, id)
+  if (id.startsWith('usr_') && person?.row.status !== 'active') throw new AppError('authentication_required')
+  return person?.row.id ?? null
 }
 
 /**
  * Applies `patch`; unchanged values are ignored, and kept limits keep their use. Throws `not_found`, `edit_conflict`,
  * what `requireAssign` does for a new owner, and `validation_error`, also when activating a key whose owner is disabled.
  */
-export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): StoredKey => {
+export const updateKey = async (tx: Tx, id: string, input: KeyPatch, doing: Doing): Promise<StoredKey> => {
   const { actor, scope, random, requireAssign } = doing
   const { expectedVersion, ...patch } = input
-  const before = getKey(tx, id, scope)
+  const before = await getKey(tx, id, scope)
   requireVersion(expectedVersion, keyVersion(before))
   const { ownerUserId } = patch
-  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId) requireOwner(tx, ownerUserId, requireAssign)
+  if (ownerUserId !== undefined && ownerUserId !== before.ownerUserId)
+    await requireOwner(tx, ownerUserId, requireAssign)
   const columns = { ...getColumns(patch), ...activation(before, patch) }
   const newAccounts = patch.assignedAccountIds?.filter((account) => !before.assignedAccountIds?.includes(account))
   const newSources = patch.assignedSourceIds?.filter((source) => !before.assignedSourceIds?.includes(source))
+  const newClaudeModels = isSameValue(columns.claudeModels, before.claudeModels) ? null : columns.claudeModels
   // the stored lists may contain what was deleted
-  requireValid(tx, { ...before, ...columns, assignedAccountIds: newAccounts, assignedSourceIds: newSources })
+  const changed = { assignedAccountIds: newAccounts, assignedSourceIds: newSources, claudeModels: newClaudeModels }
+  await requireValid(tx, { ...before, ...columns, ...changed })
   if (Object.values(columns).some((value) => value !== undefined))
-    tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
-  if (patch.limits) replaceLimits(tx, id, patch.limits, { random, now: actor.at })
-  if (patch.resetUsage) zeroLimits(tx, id)
-  const after = getKey(tx, id, scope)
-  if (!after.isActive) endKeySessions(tx, after.keyHash)
-  const changed = Object.keys(getChanges(settable(before), settable(after)))
-  if (patch.resetUsage) changed.push('resetUsage')
-  if (changed.length === 0) return after
-  append(tx, actor, 'api_key_updated', { target: id, details: { changed } })
+    await tx.update(apiKeys).set(columns).where(eq(apiKeys.id, id)).run()
+  if (patch.limits) await replaceLimits(tx, id, patch.limits, { random, now: actor.at })
+  if (patch.resetUsage) await zeroLimits(tx, id)
+  const after = await getKey(tx, id, scope)
+  if (!after.isActive) await endKeySessions(tx, after.keyHash)
+  const names = Object.keys(getChanges(settable(before), settable(after)))
+  if (patch.resetUsage) names.push('resetUsage')
+  if (names.length === 0) return after
+  await append(tx, actor, 'api_key_updated', { target: id, details: { changed: names } })
   notice(tx, 'keys')
   return after
 }
@@ -159,30 +210,34 @@ export const updateKey = (tx: Tx, id: string, input: KeyPatch, doing: Doing): St
  * Creates a new secret for the same key, keeping policy and usage; the old one stops working immediately. Throws
  * `not_found`.
  */
-export const regenerateKey = (tx: Tx, id: string, { actor, scope, random }: Doing): IssuedKey => {
-  const { name, keyHash } = getKey(tx, id, scope)
+export const regenerateKey = async (tx: Tx, id: string, { actor, scope, random }: Doing): Promise<IssuedKey> => {
+  const { name, keyHash } = await getKey(tx, id, scope)
   const { key, ...secret } = newSecret(random)
-  endKeySessions(tx, keyHash)
-  tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
-  append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
+  await endKeySessions(tx, keyHash)
+  await tx.update(apiKeys).set(secret).where(eq(apiKeys.id, id)).run()
+  await append(tx, actor, 'api_key_regenerated', { target: id, details: { name } })
   notice(tx, 'keys')
-  return { row: getKey(tx, id, scope), key }
+  return { row: await getKey(tx, id, scope), key }
 }
 
 /** Its log rows stay with its id. Throws `not_found`. */
-export const deleteKey = (tx: Tx, id: string, { actor, scope }: Pick<Doing, 'actor' | 'scope'>): void => {
-  const { name, keyHash } = getKey(tx, id, scope)
-  endKeySessions(tx, keyHash)
-  tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
-  append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
+export const deleteKey = async (
+  tx: Tx,
+  id: string,
+  { actor, scope }: Pick<Doing, 'actor' | 'scope'>,
+): Promise<void> => {
+  const { name, keyHash } = await getKey(tx, id, scope)
+  await endKeySessions(tx, keyHash)
+  await tx.delete(apiKeys).where(eq(apiKeys.id, id)).run()
+  await append(tx, actor, 'api_key_deleted', { target: id, details: { name } })
   notice(tx, 'keys')
 }
 
 /** Call in the commit that deletes the account. A key assigned only to this account has none left. */
-export const unassignAccount = (tx: Tx, accountId: string): void => {
+export const unassignAccount = async (tx: Tx, accountId: string): Promise<void> => {
   const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedAccountIds}) WHERE value <> ${accountId}`
   const isAssigned = sql`${accountId} IN (SELECT value FROM json_each(${apiKeys.assignedAccountIds}))`
-  const { changes } = tx
+  const { changes } = await tx
     .update(apiKeys)
     .set({ assignedAccountIds: sql`(${others})` })
     .where(isAssigned)
@@ -195,15 +250,18 @@ const newSecret = (random: Random) => {
   return { key, keyHash: hashKey(key), keyPrefix: key.slice(0, SHOWN_LENGTH) }
 }
 
-/** Leaves out what is not a column; empty lists of models and tags become null. */
+/** Leaves out what is not a column. Empty lists of models and tags, and choices of no Claude model, become null. */
 const getColumns = (input: Partial<NewKey>): Partial<KeyRow> => {
-  const { limits, allowedModels, assignedTags, isActive, resetUsage, ...columns }: KeyPatch = input
+  const { limits, allowedModels, assignedTags, claudeModels, isActive, resetUsage, ...columns }: KeyPatch = input
   return {
     ...columns,
     ...(allowedModels !== undefined && { allowedModels: allowedModels?.length ? allowedModels : null }),
     ...(assignedTags !== undefined && { assignedTags: assignedTags?.length ? assignedTags : null }),
+    ...(claudeModels !== undefined && { claudeModels: hasChoice(claudeModels) ? claudeModels : null }),
   }
 }
+
+const hasChoice = (claudeModels: ClaudeModels | null): boolean => Object.values(claudeModels ?? {}).some(Boolean)
 
 /** A manual revocation also replaces one caused by the owner, so that it does not end when the owner is enabled again. */
 const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Partial<KeyRow> => {
@@ -217,13 +275,13 @@ const activation = (before: StoredKey, { isActive, ownerUserId }: KeyPatch): Par
 }
 
 /** An owner must be an active user, or null. Throws `validation_error`, and what `requireAssign` does. */
-const requireOwner = (db: Db, ownerUserId: string | null, requireAssign?: () => void): void => {
+const requireOwner = async (db: Db, ownerUserId: string | null, requireAssign?: () => void): Promise<void> => {
   requireAssign?.()
-  if (ownerUserId !== null && findPerson(db, ownerUserId)?.row.status !== 'active')
+  if (ownerUserId !== null && (await findPerson(db, ownerUserId))?.row.status !== 'active')
     throw invalid({ ownerUserId: ['There is no active account of this id.'] })
 }
 
-const requireValid = (db: Db, policy: Partial<KeyRow>): void => {
+const requireValid = async (db: Db, policy: Partial<KeyRow>): Promise<void> => {
   const { allowedModels, enforcedModel } = policy
   if (allowedModels?.length && enforcedModel && !allowedModels.includes(enforcedModel))
     throw invalid({ enforcedModel: ['The enforced model is not among the allowed models.'] })
@@ -232,20 +290,25 @@ const requireValid = (db: Db, policy: Partial<KeyRow>): void => {
   const isProhibited = policy.prohibitFastMode === 'strip' || policy.prohibitFastMode === 'refuse'
   if (isProhibited && isFastTier(policy.enforcedServiceTier))
     throw invalid({ prohibitFastMode: ['The key enforces a fast service tier. Choose another tier first.'] })
-  const unknown = unknownIds(db, accounts, policy.assignedAccountIds)
+  const chosen = CLAUDE_SIZES.flatMap((size) => policy.claudeModels?.[size]?.model ?? [])
+  const barred = allowedModels?.length ? chosen.filter((model) => !allowedModels.includes(model)) : []
+  if (barred.length > 0)
+    throw invalid({ claudeModels: barred.map((model) => `The model “${model}” is not among the allowed models.`) })
+  await requireClaudeModels(db, policy.claudeModels)
+  const unknown = await unknownIds(db, accounts, policy.assignedAccountIds)
   if (unknown.length > 0) throw invalid({ assignedAccountIds: unknown.map((id) => `There is no account ${id}.`) })
-  const unknownSources = unknownIds(db, modelSources, policy.assignedSourceIds)
+  const unknownSources = await unknownIds(db, modelSources, policy.assignedSourceIds)
   if (unknownSources.length > 0)
     throw invalid({ assignedSourceIds: unknownSources.map((id) => `There is no model source ${id}.`) })
 }
 
-const unknownIds = (
+const unknownIds = async (
   db: Db,
   table: typeof accounts | typeof modelSources,
   ids: readonly string[] | null = [],
-): string[] => {
+): Promise<string[]> => {
   if (!ids?.length) return []
-  const known = db
+  const known = await db
     .select({ id: table.id })
     .from(table)
     .where(inArray(table.id, [...ids]))

@@ -1,6 +1,7 @@
 /** The request bodies that create and change an API key. */
 import { z } from 'zod'
 import { FAST_MODE_RULES, LIMIT_TYPES, LIMIT_WINDOWS } from '../../../db/schema/keys.ts'
+import { Settings } from '../../settings/schema.ts'
 import { Tags } from '../accounts/account-tags.ts'
 import { EFFORTS } from '../catalog/efforts.ts'
 import { ExpectedVersion } from '../edit-version.ts'
@@ -73,6 +74,9 @@ export const NewKey = z.strictObject({
     .enum(FAST_MODE_RULES)
     .nullish()
     .describe('`strip` sends requests without a fast tier, `refuse` rejects them. Null: the setting of this name.'),
+  claudeModels: Settings.shape.claudeModels
+    .nullish()
+    .describe('Models for the Claude names, like the setting. Null, for all or for one name: use the setting.'),
   holderMayRegenerate: z
     .boolean()
     .optional()

@@ -2,11 +2,14 @@
  * Lets several processes share key limits exactly: each leases a slice of what is left of a limit in its row, and admits
  * requests from its slice without reading the database. Used plus leased never exceeds the maximum.
  */
-import { eq, isNotNull, ne } from 'drizzle-orm'
-import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
+
+import { eq, isNotNull, ne, sql } from 'drizzle-orm'
+import { isOutcomeUnknown } from '../../../db/busy.ts'
+import { commit, type Db, notice, onCommitted, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import { apiKeyLimits } from '../../../db/schema/keys.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { eachInOrder } from '../../lib/in-order.ts'
 import type { Log } from '../../lib/log.ts'
 import { isRunning, type LimitRow, leasedOf, limitsInUse, resetAfter } from './key-limits.ts'
 import { type Estimate, type LiveLimit, type Reservation, reserve, shortages, startWindow } from './reservations.ts'
@@ -21,7 +24,7 @@ interface LeaseDeps {
   limit: (id: string) => LiveLimit | undefined
   limits: () => Iterable<LiveLimit>
   /** Writes ended turns, so that the rows count what they used. */
-  flush: () => void
+  flush: () => Promise<unknown>
 }
 
 /** What this process knows of the others that use the database. */
@@ -59,19 +62,19 @@ export class KeyLeases {
    * Returns what is not used of limits that are used up or leased whole, because another process needs it. With
    * `'excess'` only what exceeds a maximum that was lowered.
    */
-  giveBack(what: 'all' | 'excess' = 'all'): void {
-    const rows = limitsInUse(this.#deps.db).filter((row) => this.#returnable(row, what) > 0)
-    if (rows.length > 0) this.#return(rows, (row) => this.#returnable(row, what))
+  async giveBack(what: 'all' | 'excess' = 'all'): Promise<void> {
+    const rows = (await limitsInUse(this.#deps.db)).filter((row) => this.#returnable(row, what) > 0)
+    if (rows.length > 0) await this.#return(rows, (row) => this.#returnable(row, what))
   }
 
   /** Returns everything that is not reserved. Further requests of a process that is ending lease small slices. */
-  close(): void {
+  async close(): Promise<void> {
     const { log, limits, limit } = this.#deps
     this.#isEnding = true
     const leased = [...limits()].filter(({ free }) => free > 0)
     if (leased.length === 0) return
     try {
-      this.#return(leased, ({ id }) => limit(id)?.free ?? 0)
+      await this.#return(leased, ({ id }) => limit(id)?.free ?? 0)
     } catch (err) {
       log.warn('unused parts of key limits could not be returned', { err })
     }
@@ -85,22 +88,29 @@ export class KeyLeases {
     return Math.min(limit.free, excess)
   }
 
-  /** Memory changes after the commit: what was not returned can still be used. */
-  #return(limits: readonly { id: string }[], amountOf: (row: LimitRow) => number): void {
+  /** Removes the lease from memory first, so that no request uses what is being returned. */
+  async #return(limits: readonly { id: string }[], amountOf: (row: LimitRow) => number): Promise<void> {
     const { db, limit, others } = this.#deps
-    const returned = commit(db, (tx) =>
-      limits.flatMap(({ id }) => {
-        const row = getRow(tx, id)
-        const live = limit(id)
-        const amount = row && live?.resetAt === row.resetAt ? amountOf(row) : 0
-        if (!row || !live || amount <= 0) return []
-        setLease(tx, row, others.number, (row.leases[others.number] ?? 0) - amount)
-        return [{ live, amount }]
-      }),
-    )
-    for (const { live, amount } of returned) {
-      live.free -= amount
-      live.shortUntil = 0
+    const taken: { live: LiveLimit; amount: number; resetAt: number }[] = []
+    const inLockOrder = limits.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    try {
+      await commit(db, (tx) =>
+        eachInOrder(inLockOrder, async ({ id }) => {
+          const row = await lockRow(tx, id)
+          const live = limit(id)
+          const amount = row && live?.resetAt === row.resetAt ? amountOf(row) : 0
+          if (!row || !live || amount <= 0) return
+          live.free -= amount
+          live.shortUntil = 0
+          taken.push({ live, amount, resetAt: live.resetAt })
+          await setLease(tx, row, others.number, (row.leases[others.number] ?? 0) - amount)
+        }),
+      )
+    } catch (err) {
+      if (!isOutcomeUnknown(err))
+        // otherwise other processes may have it now
+        for (const { live, amount, resetAt } of taken) if (live.resetAt === resetAt) live.free += amount
+      throw err
     }
   }
 
@@ -122,14 +132,14 @@ export class KeyLeases {
   /** Afterwards `amount` is leased, or the limit is marked as short. */
   async #find(limit: LiveLimit, amount: number): Promise<void> {
     const { clock, flush } = this.#deps
-    if (this.#take(limit, amount) !== 'short') return
-    flush() // what ended requests did not use is free again
+    if ((await this.#take(limit, amount)) !== 'short') return
+    await flush() // what ended requests did not use is free again
     const deadline = clock.monotonic() + ASK_MS
-    let outcome = this.#take(limit, amount)
-    if (outcome === 'short') this.#ask()
+    let outcome = await this.#take(limit, amount)
+    if (outcome === 'short') await this.#ask()
     while (outcome === 'short' && clock.monotonic() < deadline) {
       await clock.sleep(LOOK_MS)
-      outcome = this.#take(limit, amount)
+      outcome = await this.#take(limit, amount)
     }
     if (outcome === 'short') limit.shortUntil = clock.now() + ASK_MS
   }
@@ -138,25 +148,27 @@ export class KeyLeases {
    * Leases a slice of what is left. `short`: less than `amount`, but other processes hold some. If the database cannot be
    * written, a single process counts in memory; with several, nothing is leased.
    */
-  #take(limit: LiveLimit, amount: number): 'done' | 'short' {
+  async #take(limit: LiveLimit, amount: number): Promise<'done' | 'short'> {
     const { db, clock, log, processes, others } = this.#deps
     const now = clock.now()
     if (limit.free >= amount) return 'done' // returned by a request that ended
+    let outcome: 'done' | 'short' = 'done'
     try {
-      const taken = commit(db, (tx) => {
-        const row = getRow(tx, limit.id)
-        if (!row) return null
-        const rest = sliceOf(this.#ofLiving(row), {
+      await commit(db, async (tx) => {
+        const row = await lockRow(tx, limit.id)
+        if (!row) return onCommitted(tx, () => lendAll(limit)) // deleted
+        const slice = sliceOf(this.#ofLiving(row), {
           amount: amount - limit.free,
           now,
           number: others.number,
           processes: this.#isSharing() ? Math.max(2, processes) : 1,
         })
-        tx.update(apiKeyLimits).set(rest.row).where(eq(apiKeyLimits.id, limit.id)).run()
-        return rest
+        await tx.update(apiKeyLimits).set(slice.row).where(eq(apiKeyLimits.id, limit.id)).run()
+        onCommitted(tx, () => {
+          outcome = lend(limit, slice, now, amount)
+        })
       })
-      if (taken === null) return lendAll(limit) // deleted
-      return lend(limit, taken, now, amount)
+      return outcome
     } catch (err) {
       log.warn('a key limit could not be leased', { limit: limit.id, err })
       return processes > 1 ? 'short' : lendAll(limit)
@@ -182,10 +194,10 @@ export class KeyLeases {
     return { ...row, leases: Object.fromEntries(living) }
   }
 
-  #ask(): void {
+  async #ask(): Promise<void> {
     const { db, log } = this.#deps
     try {
-      commit(db, (tx) => notice(tx, 'leases'))
+      await commit(db, async (tx) => notice(tx, 'leases'))
     } catch (err) {
       log.warn('unused parts of key limits could not be requested from other processes', { err })
     }
@@ -230,11 +242,18 @@ const lendAll = (limit: LiveLimit): 'done' => {
   return 'done'
 }
 
-const getRow = (tx: Tx, id: string): LimitRow | undefined =>
-  tx.select().from(apiKeyLimits).where(eq(apiKeyLimits.id, id)).get()
+/** Locks the row: on PostgreSQL, the ledgers of other nodes can update it during a commit. */
+const lockRow = (tx: Tx, id: string): Promise<LimitRow | undefined> =>
+  tx
+    .update(apiKeyLimits)
+    .set({ leases: sql`${apiKeyLimits.leases}` })
+    .where(eq(apiKeyLimits.id, id))
+    .returning()
+    .get()
 
-const setLease = (tx: Tx, { id, leases }: LimitRow, number: number, amount: number): void => {
-  tx.update(apiKeyLimits)
+const setLease = async (tx: Tx, { id, leases }: LimitRow, number: number, amount: number): Promise<void> => {
+  await tx
+    .update(apiKeyLimits)
     .set({ leases: withLease(leases, number, amount) })
     .where(eq(apiKeyLimits.id, id))
     .run()
@@ -246,7 +265,7 @@ const withLease = (leases: LimitRow['leases'], number: number, amount: number): 
 }
 
 /** After a start with no other process: what processes that were killed had leased is free again. */
-export const forgetLeases = (tx: Tx): void => {
-  tx.update(apiKeyLimits).set({ leases: {} }).where(ne(apiKeyLimits.leases, {})).run()
-  tx.update(accounts).set({ streamSlots: null }).where(isNotNull(accounts.streamSlots)).run()
+export const forgetLeases = async (tx: Tx): Promise<void> => {
+  await tx.update(apiKeyLimits).set({ leases: {} }).where(ne(apiKeyLimits.leases, {})).run()
+  await tx.update(accounts).set({ streamSlots: null }).where(isNotNull(accounts.streamSlots)).run()
 }

@@ -42,28 +42,48 @@ export const resetAfter = (now: number, resetAt: number, window: LimitWindow): n
  * Replaces the key's limits. Existing ones keep their use and reset; a new one starts a window now, including what the
  * key used in the period before.
  */
-export const replaceLimits = (
+export const replaceLimits = async (
   tx: Tx,
   keyId: string,
   wanted: readonly LimitInput[],
   { random, now }: { random: Random; now: number },
-): void => {
-  const obsolete = new Map(getLimits(tx, keyId).map((row) => [limitIdentity(row), row.id]))
+): Promise<void> => {
+  const obsolete = new Map((await getLimits(tx, keyId)).map((row) => [limitIdentity(row), row.id]))
   for (const limit of wanted) {
     const id = obsolete.get(limitIdentity(limit))
     obsolete.delete(limitIdentity(limit))
-    if (id) tx.update(apiKeyLimits).set({ maxValue: limit.maxValue }).where(eq(apiKeyLimits.id, id)).run()
-    else insertLimit(tx, { ...limit, id: random.id('lim'), keyId }, now)
+    if (id) await tx.update(apiKeyLimits).set({ maxValue: limit.maxValue }).where(eq(apiKeyLimits.id, id)).run()
+    else await insertLimit(tx, { ...limit, id: random.id('lim'), keyId }, now)
   }
-  for (const id of obsolete.values()) tx.delete(apiKeyLimits).where(eq(apiKeyLimits.id, id)).run()
+  for (const id of obsolete.values()) await tx.delete(apiKeyLimits).where(eq(apiKeyLimits.id, id)).run()
+}
+
+/** A limit and its use, from another installation. */
+export type KeptLimit = LimitInput & Pick<LimitRow, 'currentValue' | 'resetAt'>
+
+/** Sets how much of each limit was used and when it resets. */
+export const restoreUse = async (tx: Tx, keyId: string, limits: readonly KeptLimit[]): Promise<void> => {
+  for (const { limitType, limitWindow, modelFilter, currentValue, resetAt } of limits)
+    await tx
+      .update(apiKeyLimits)
+      .set({ currentValue, resetAt })
+      .where(
+        and(
+          eq(apiKeyLimits.keyId, keyId),
+          eq(apiKeyLimits.limitType, limitType),
+          eq(apiKeyLimits.limitWindow, limitWindow),
+          eq(apiKeyLimits.modelFilter, modelFilter),
+        ),
+      )
+      .run()
 }
 
 /** Resets the key's counters to zero; windows end as before. */
-export const zeroLimits = (tx: Tx, keyId: string): void => {
-  tx.update(apiKeyLimits).set({ currentValue: 0 }).where(eq(apiKeyLimits.keyId, keyId)).run()
+export const zeroLimits = async (tx: Tx, keyId: string): Promise<void> => {
+  await tx.update(apiKeyLimits).set({ currentValue: 0 }).where(eq(apiKeyLimits.keyId, keyId)).run()
 }
 
-export const getLimits = (db: Db, keyId: string): LimitRow[] =>
+export const getLimits = (db: Db, keyId: string): Promise<LimitRow[]> =>
   db
     .select()
     .from(apiKeyLimits)
@@ -75,15 +95,16 @@ export const getLimits = (db: Db, keyId: string): LimitRow[] =>
 export const leasedOf = ({ leases }: Pick<LimitRow, 'leases'>): number =>
   Object.values(leases).reduce((sum, amount) => sum + amount, 0)
 
-export const limitsInUse = (db: Db): LimitRow[] =>
+export const limitsInUse = (db: Db): Promise<LimitRow[]> =>
   db.select().from(apiKeyLimits).where(ne(apiKeyLimits.leases, {})).all()
 
 type NewLimit = LimitInput & { id: string; keyId: string }
 
-const insertLimit = (tx: Tx, limit: NewLimit, now: number): void => {
+const insertLimit = async (tx: Tx, limit: NewLimit, now: number): Promise<void> => {
   const periodMs = WINDOW_MS[limit.limitWindow]
-  tx.insert(apiKeyLimits)
-    .values({ ...limit, currentValue: usedSince(tx, limit, now - periodMs), resetAt: now + periodMs })
+  await tx
+    .insert(apiKeyLimits)
+    .values({ ...limit, currentValue: await usedSince(tx, limit, now - periodMs), resetAt: now + periodMs })
     .run()
 }
 
@@ -91,19 +112,19 @@ const insertLimit = (tx: Tx, limit: NewLimit, now: number): void => {
  * The use a limit counting from `since` (ms) has now: whole hours from the hourly totals, which are kept longer and
  * fast to read, and the part of an hour before them from the log.
  */
-const usedSince = (db: Db, limit: NewLimit, since: number): number => {
+const usedSince = async (db: Db, limit: NewLimit, since: number): Promise<number> => {
   const firstHour = Math.ceil(since / HOUR_MS) * HOUR_MS
-  return loggedIn(db, limit, { from: since, to: firstHour }) + summedFrom(db, limit, firstHour)
+  return (await loggedIn(db, limit, { from: since, to: firstHour })) + (await summedFrom(db, limit, firstHour))
 }
 
 /**
  * Without an account nothing was charged. Otherwise the totals are approximate: failed requests are not counted,
  * although those failing midway may have been charged; cancelled ones, resends and prewarms are.
  */
-const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: number): number => {
+const summedFrom = async (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: number): Promise<number> => {
   const isOfModel = modelFilter === '' ? undefined : eq(requestHours.model, modelFilter)
   const wasAsked = ne(requestHours.accountId, '')
-  const used = db
+  const used = await db
     .select({ amount: SUMMED[limitType] })
     .from(requestHours)
     .where(and(eq(requestHours.keyId, keyId), gte(requestHours.hour, hour), wasAsked, isOfModel))
@@ -111,13 +132,13 @@ const summedFrom = (db: Db, { keyId, limitType, modelFilter }: NewLimit, hour: n
   return used?.amount ?? 0
 }
 
-const loggedIn = (
+const loggedIn = async (
   db: Db,
   { keyId, limitType, modelFilter }: NewLimit,
   { from, to }: { from: number; to: number },
-): number => {
+): Promise<number> => {
   const isOfModel = modelFilter === '' ? undefined : eq(requests.model, modelFilter)
-  const used = db
+  const used = await db
     .select({ amount: LOGGED[limitType] })
     .from(requests)
     .where(

@@ -24,6 +24,8 @@ export interface KeyPolicy {
   readonly tier: string | null
   /** null: as the setting says. */
   readonly prohibitFastMode: StoredKey['prohibitFastMode']
+  /** null: as the setting says. */
+  readonly claudeModels: StoredKey['claudeModels']
   readonly trafficClass: StoredKey['trafficClass']
   readonly transport: StoredKey['transportPolicyOverride']
   readonly scope: KeyScope
@@ -41,20 +43,37 @@ export class KeyRing {
   #policies: ReadonlyMap<string, KeyPolicy> = new Map()
   #limits: ReadonlyMap<string, LiveLimit> = new Map()
 
-  constructor(db: Db) {
+  private constructor(db: Db) {
     this.#db = db
-    this.reload()
+  }
+
+  static async open(db: Db): Promise<KeyRing> {
+    const keys = new KeyRing(db)
+    await keys.reload()
+    return keys
+  }
+
+  /** Reloads all keys. The rows must include every ended turn. If they do not, use `preparedReload`. */
+  reload(): Promise<void> {
+    return this.preparedReload()()
   }
 
   /**
-   * Reloads all keys. Remaining limits stay the same objects, so reservations of running turns survive. Flush the
-   * ledger first: the stored counters replace those in memory.
+   * Returns a function that reloads all keys. Remaining limits stay the same objects, so reservations of running turns
+   * survive. The stored counters, with what is settled from this call until they are read, replace those in memory: the
+   * rows must then count the turns that ended before this call, and no others (`Ledger.readWritten`).
    */
-  reload(): void {
+  preparedReload(): () => Promise<void> {
+    const before = this.#counters()
+    return () => this.#reload(before)
+  }
+
+  async #reload(before: Counters): Promise<void> {
+    const rows = await listKeys(this.#db, 'all')
     const limits = new Map<string, LiveLimit>()
     const policies = new Map<string, KeyPolicy>()
-    for (const row of listKeys(this.#db, 'all')) {
-      const live = row.limits.map((limit) => refreshed(this.#limits.get(limit.id), limit))
+    for (const row of rows) {
+      const live = row.limits.map((limit) => refreshed(this.#limits.get(limit.id), limit, before.get(limit.id)))
       for (const limit of live) limits.set(limit.id, limit)
       policies.set(row.keyHash, getPolicy(row, live))
     }
@@ -62,12 +81,19 @@ export class KeyRing {
     this.#limits = limits
   }
 
-  /** Other processes used a part of these limits. Flush the ledger first. */
-  refreshLimits(rows: readonly LimitRow[]): void {
-    for (const row of rows) {
-      const live = this.#limits.get(row.id)
-      if (live) refreshed(live, row)
+  /** Like `preparedReload`, but only for the limits that `read` resolves to, which other processes also use. */
+  preparedRefresh(read: () => Promise<readonly LimitRow[]>): () => Promise<void> {
+    const before = this.#counters()
+    return async () => {
+      for (const row of await read()) {
+        const live = this.#limits.get(row.id)
+        if (live) refreshed(live, row, before.get(row.id))
+      }
     }
+  }
+
+  #counters(): Counters {
+    return new Map(this.#limits.values().map(({ id, settled, resetAt }) => [id, { settled, resetAt }]))
   }
 
   /** The number of keys, including revoked and expired ones. */
@@ -112,6 +138,7 @@ const getPolicy = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     efforts: Object.freeze({ enforced: row.enforcedReasoningEffort, allowed: getSet(row.allowedReasoningEfforts) }),
     tier: row.enforcedServiceTier,
     prohibitFastMode: row.prohibitFastMode,
+    claudeModels: row.claudeModels,
     trafficClass: row.trafficClass,
     transport: row.transportPolicyOverride,
     scope: keyScope(row.assignedAccountIds, row.assignedTags),
@@ -121,14 +148,18 @@ const getPolicy = (row: StoredKey, limits: readonly LiveLimit[]): KeyPolicy =>
     limits: Object.freeze(limits),
   })
 
+/** What a limit had counted before its row was read. */
+type Counter = Pick<LiveLimit, 'settled' | 'resetAt'>
+type Counters = ReadonlyMap<string, Counter>
+
 const getSet = (values: readonly string[] | null): ReadonlySet<string> | null => (values ? new Set(values) : null)
 
 /** If nothing was leased in the current window, the row is still in the previous one; then memory is right. */
-const refreshed = (live: LiveLimit | undefined, row: LimitRow): LiveLimit => {
+const refreshed = (live: LiveLimit | undefined, row: LimitRow, before: Counter | undefined): LiveLimit => {
   if (!live) return liveLimit(row)
   live.maxValue = row.maxValue
-  if (row.resetAt !== live.resetAt) return live
-  live.settled = row.currentValue
+  if (row.resetAt !== live.resetAt || row.resetAt !== before?.resetAt) return live
+  live.settled = row.currentValue + live.settled - before.settled
   if (row.currentValue + leasedOf(row) < row.maxValue) live.shortUntil = 0
   return live
 }

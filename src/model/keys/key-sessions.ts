@@ -14,15 +14,15 @@ const TOKEN_BYTES = 32
 const MAX_SESSIONS = 20
 
 /** Returns the token for the cookie; only its hash is stored. */
-export const createKeySession = (
+export const createKeySession = async (
   tx: Tx,
   random: Random,
   { keyHash, now }: { keyHash: string; now: number },
-): { token: string; expiresAt: number } => {
+): Promise<{ token: string; expiresAt: number }> => {
   const token = random.token(TOKEN_BYTES)
   const id = hashToken(token)
   const expiresAt = now + LIFE_MS
-  tx.insert(keySessions).values({ id, keyHash, createdAt: now, expiresAt }).run()
+  await tx.insert(keySessions).values({ id, keyHash, createdAt: now, expiresAt }).run()
   const others = and(eq(keySessions.keyHash, keyHash), ne(keySessions.id, id))
   const kept = tx
     .select({ id: keySessions.id })
@@ -30,31 +30,33 @@ export const createKeySession = (
     .where(others)
     .orderBy(desc(keySessions.createdAt), desc(keySessions.id))
     .limit(MAX_SESSIONS - 1)
-  tx.delete(keySessions)
+  await tx
+    .delete(keySessions)
     .where(and(others, notInArray(keySessions.id, kept)))
     .run()
   return { token, expiresAt }
 }
 
 /** The session of a cookie's token if not expired, or null. */
-export const findKeySession = (db: Db, token: string, now: number): KeySession | null =>
-  db
+export const findKeySession = async (db: Db, token: string, now: number): Promise<KeySession | null> =>
+  (await db
     .select()
     .from(keySessions)
     .where(and(eq(keySessions.id, hashToken(token)), gt(keySessions.expiresAt, now)))
-    .get() ?? null
+    .get()) ?? null
 
-export const endKeySession = (tx: Tx, token: string): void => {
-  tx.delete(keySessions)
+export const endKeySession = async (tx: Tx, token: string): Promise<void> => {
+  await tx
+    .delete(keySessions)
     .where(eq(keySessions.id, hashToken(token)))
     .run()
 }
 
 /** Ends all sessions of a secret. */
-export const endKeySessions = (tx: Tx, keyHash: string): void => {
-  tx.delete(keySessions).where(eq(keySessions.keyHash, keyHash)).run()
+export const endKeySessions = async (tx: Tx, keyHash: string): Promise<void> => {
+  await tx.delete(keySessions).where(eq(keySessions.keyHash, keyHash)).run()
 }
 
-export const dropExpiredKeySessions = (tx: Tx, now: number): void => {
-  tx.delete(keySessions).where(lte(keySessions.expiresAt, now)).run()
+export const dropExpiredKeySessions = async (tx: Tx, now: number): Promise<void> => {
+  await tx.delete(keySessions).where(lte(keySessions.expiresAt, now)).run()
 }

@@ -1,5 +1,5 @@
 /** The last seven days of an API key from the hourly totals: cost per hour, and use by account. */
-import { and, desc, eq, gte, ne } from 'drizzle-orm'
+import { and, desc, eq, gte, max, ne } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import { requestHours } from '../../../db/schema/requests.ts'
@@ -32,9 +32,9 @@ export interface AccountShare {
 }
 
 /** 168 hours including that of `now`. All zero for an unknown key. */
-export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
+export const keyWeek = async (db: Db, keyId: string, now: number): Promise<KeyWeek> => {
   const from = Math.floor(now / HOUR_MS) * HOUR_MS - (WEEK_HOURS - 1) * HOUR_MS
-  const rows = db
+  const rows = await db
     .select({ hour: requestHours.hour, ...HOUR_SUMS })
     .from(requestHours)
     .where(and(gte(requestHours.hour, from), eq(requestHours.keyId, keyId)))
@@ -59,7 +59,7 @@ export const keyWeek = (db: Db, keyId: string, now: number): KeyWeek => {
       cachedInputTokens: total((row) => row.cachedInputTokens),
       costMicros: total((row) => row.costMicros),
     },
-    accounts: getShares(db, keyId, from),
+    accounts: await getShares(db, keyId, from),
   }
 }
 
@@ -89,11 +89,11 @@ const timeOf = ({ from }: KeyWeek, index: number): string => iso(from + index * 
 
 const getTokens = (row: { inputTokens: number; outputTokens: number }): number => row.inputTokens + row.outputTokens
 
-const getShares = (db: Db, keyId: string, from: number): AccountShare[] =>
+const getShares = (db: Db, keyId: string, from: number): Promise<AccountShare[]> =>
   db
     .select({
       accountId: requestHours.accountId,
-      email: accounts.email,
+      email: max(accounts.email),
       requests: HOUR_SUMS.requests,
       costMicros: HOUR_SUMS.costMicros,
     })

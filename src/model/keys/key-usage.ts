@@ -23,7 +23,7 @@ interface Facts {
 export const keyUsage = ({ totals, policy, pool, hidesUpstreamQuota, now }: Facts) => {
   const shows = (section: UsageSection) => !hidesUpstreamQuota && policy.usageSections.has(section)
   const upstream = shows('upstream_limits') ? pool.map(aggregateLimit) : null
-  const own = policy.limits.map((limit) => ownLimit(limit, now))
+  const own = ownLimits(policy, now)
   return {
     request_count: totals.requestCount,
     total_tokens: totals.inputTokens + totals.outputTokens,
@@ -34,6 +34,10 @@ export const keyUsage = ({ totals, policy, pool, hidesUpstreamQuota, now }: Fact
     ...(shows('account_pool_usage') && { account_pool_usage: poolUsage(pool) }),
   }
 }
+
+/** The limits of the key itself. */
+export const ownLimits = ({ limits }: Pick<KeyPolicy, 'limits'>, now: number) =>
+  limits.map((limit) => ownLimit(limit, now))
 
 const ownLimit = (limit: LiveLimit, now: number) => {
   rollOver(limit, now)
@@ -64,7 +68,7 @@ const aggregateLimit = ({ window, capacityCredits, usedCredits, resetAt }: PoolW
 }
 
 /** Percent left in the short and the long window; null when neither is known. */
-const poolUsage = (pool: readonly PoolWindow[]) => {
+export const poolUsage = (pool: readonly PoolWindow[]) => {
   const find = (name: PoolWindow['window']) => pool.find(({ window }) => window === name)
   const primary = remainingPercent(find('5h'))
   const secondary = remainingPercent(find('7d') ?? find('monthly'))

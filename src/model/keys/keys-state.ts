@@ -5,5 +5,5 @@ import type { ViewScope } from '../users/view-scope.ts'
 import { listKeys } from './api-keys.ts'
 
 /** A value that changes with the keys in scope, their limits, and each of their requests. */
-export const keysState = (db: Db, scope: ViewScope): string =>
-  getVersion(listKeys(db, scope).map((key) => JSON.stringify(key)))
+export const keysState = async (db: Db, scope: ViewScope): Promise<string> =>
+  getVersion((await listKeys(db, scope)).map((key) => JSON.stringify(key)))

@@ -44,17 +44,17 @@ interface Ceiling {
  * `input` with the defaults filled in. Call in the commit that creates the key, because keys are counted. Throws
  * `key_limit_reached`, `validation_error` for what exceeds the defaults, and `permission_required` for other fields.
  */
-export const newMemberKey = (
+export const newMemberKey = async (
   tx: Tx,
   input: NewKey,
   { defaults, now, ownerUserId }: Rules & { ownerUserId: string },
-): NewKey => {
+): Promise<NewKey> => {
   requireFields({
     ...input,
     ownerUserId: input.ownerUserId === ownerUserId ? undefined : input.ownerUserId,
     assignedSourceIds: input.assignedSourceIds ?? undefined, // null is the default
   })
-  if (listKeys(tx, { ownerUserId }).length >= defaults.maxKeys) throw new AppError('key_limit_reached')
+  if ((await listKeys(tx, { ownerUserId })).length >= defaults.maxKeys) throw new AppError('key_limit_reached')
   const ceiling = getCeiling(defaults, now)
   const filled = {
     ...input,

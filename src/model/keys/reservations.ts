@@ -63,6 +63,8 @@ const UNPRICED_MICROS_PER_TOKEN = 2_000_000 / 16_384
 /** When only running turns block the limit: one may end soon. */
 const BUSY_RETRY_SECONDS = 5
 
+const LEASE = 'CAST(json_extract(leases, $process) AS BIGINT)'
+
 /**
  * Applies one `LimitDelta` (parameters `$limitId`, `$delta`, `$leased`, `$resetAt`, and `$process` from `leasePath`): what
  * was leased is now used. A later window starts at zero; a turn that ends after its window adds nothing to the next.
@@ -72,7 +74,7 @@ UPDATE api_key_limits SET
   current_value = CASE WHEN reset_at = $resetAt THEN current_value + $delta ELSE $delta END,
   leases = CASE
     WHEN reset_at < $resetAt THEN '{}'
-    WHEN leases ->> $process > $leased THEN json_set(leases, $process, leases ->> $process - $leased)
+    WHEN ${LEASE} > $leased THEN json_set(leases, $process, ${LEASE} - $leased)
     ELSE json_remove(leases, $process) END,
   reset_at = $resetAt
 WHERE id = $limitId AND reset_at <= $resetAt`
@@ -108,10 +110,13 @@ export const shortages = (policy: Limited, estimate: Estimate, now: number): { l
     .map((limit) => ({ limit, amount: wantedOf(limit, use) }))
 }
 
-/** The error `reserve` would throw for a turn of `model` at `now`, or null. Changes nothing. */
+/** The error of the full limit for a turn of `model` that resets last, or null. Changes nothing. */
 export const getLimitError = (policy: Limited, model: string | null, now: number): AppError | null => {
-  const full = limitsFor(policy, model).find((limit) => isRunning(now, limit.resetAt, limit.window) && !hasRoom(limit))
-  return full ? exceeded(full, now) : null
+  const full = limitsFor(policy, model).filter(
+    (limit) => isRunning(now, limit.resetAt, limit.window) && !hasRoom(limit),
+  )
+  const last = full.toSorted((a, b) => b.resetAt - a.resetAt)[0]
+  return last ? exceeded(last, now) : null
 }
 
 /** Moves the limit to the window at `now`, if it is not the current one. */

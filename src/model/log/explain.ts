@@ -1,10 +1,10 @@
 /** Why an account was used and the others were not, in words: for a logged request, and for the routing simulator. */
+import type { AppError } from '../../errors.ts'
 import { isoOrNull } from '../../lib/iso.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { TRANSCRIPTION_MODEL } from '../catalog/audio-models.ts'
 import { isImageModel } from '../catalog/image-models.ts'
 import type { KeyPolicy } from '../keys/key-ring.ts'
-import type { KeyScope } from '../keys/key-scope.ts'
 import { getLimitError } from '../keys/reservations.ts'
 import type { Choice } from '../sources/choices.ts'
 import { type Considered, type Selection, skipText } from './skip-reasons.ts'
@@ -26,6 +26,10 @@ export interface CandidateView {
   until: string | null
   /** Whole days until its reset, where accounts that reset sooner are used first; null: that is off, or the reset is not known. */
   resetDays: number | null
+  /** On the owner, if a move was weighed: percent of its remaining quota that another such request uses. Otherwise null. */
+  stayPercent: number | null
+  /** On other accounts then: percent of their remaining quota that reading the cached tokens again would use. */
+  movePercent: number | null
 }
 
 /** Which account a request would use now. */
@@ -48,18 +52,30 @@ export interface Explanation {
 /** The part of the pool an explanation needs. */
 interface Chooser {
   offers(model: string | null): boolean
-  explain(needs: {
-    model: string | null
-    tried: ReadonlySet<string>
-    scope: KeyScope
-    owner: null
-    restricted: false
-    isOpportunistic: boolean
-    keyOwnerId: string | null
-    streamCap: number
-    surface: 'turn' | 'image' | 'audio'
-  }): Selection
+  explain(needs: ReturnType<typeof toNeeds>): Selection
 }
+
+interface Selecting {
+  /** The model after applying the key's policy. Null means any. */
+  model: string | null
+  key: KeyPolicy | null
+  settings: Pick<Settings, 'proxyAccountStreamLimit'>
+}
+
+/** What routing would do with a new conversation of this model and key. Changes nothing. */
+export const dryRun = (pool: Pick<Chooser, 'explain'>, wanted: Selecting): Selection => pool.explain(toNeeds(wanted))
+
+const toNeeds = ({ model, key, settings }: Selecting) => ({
+  model,
+  tried: new Set<string>(),
+  scope: key?.scope ?? null,
+  owner: null,
+  restricted: false as const,
+  isOpportunistic: key?.trafficClass === 'opportunistic',
+  keyOwnerId: key?.ownerUserId ?? null,
+  streamCap: settings.proxyAccountStreamLimit,
+  surface: getSurface(model),
+})
 
 interface Question {
   /** The sources that come before the pool, in their order, and the one for overflow. */
@@ -67,6 +83,8 @@ interface Question {
   model: string | null
   key: KeyPolicy | null
   settings: Pick<Settings, 'routingStrategy' | 'proxyAccountStreamLimit'>
+  /** The share of the key's owner. Null if they have none. */
+  share?: { isBorrowing: boolean; error: AppError | null } | null
   /** Account names by id. */
   names: ReadonlyMap<string, string>
   /** ms since epoch. */
@@ -76,7 +94,7 @@ interface Question {
 /** Uses the function that routes requests, so the result is what would happen. Changes nothing. */
 export const explain = (
   pool: Chooser,
-  { model: asked, key, settings, names, now, bySource }: Question,
+  { model: asked, key, settings, names, now, bySource, share }: Question,
 ): Explanation => {
   const model = key?.enforcedModel ?? asked
   const about = { model, apiKey: key && { id: key.id, name: key.name }, strategy: settings.routingStrategy }
@@ -84,18 +102,12 @@ export const explain = (
   if (refusal) return { ...about, outcome: 'refused', chosen: null, source: null, sentence: refusal, candidates: [] }
   const direct = bySource?.direct
   if (direct) return { ...about, ...servedBy(direct, 'serves this model'), candidates: [] }
+  if (share?.error) {
+    const sentence = `${share.error.message} A request that starts a new conversation would be rejected.`
+    return { ...about, outcome: 'refused', chosen: null, source: null, sentence, candidates: [] }
+  }
   const surface = getSurface(model)
-  const selection = pool.explain({
-    model,
-    tried: new Set(),
-    scope: key?.scope ?? null,
-    owner: null,
-    restricted: false,
-    isOpportunistic: key?.trafficClass === 'opportunistic',
-    keyOwnerId: key?.ownerUserId ?? null,
-    streamCap: settings.proxyAccountStreamLimit,
-    surface,
-  })
+  const selection = dryRun(pool, { model, key, settings })
   const chosenId = selection.kind === 'chosen' ? selection.id : null
   const getName = (id: string) => names.get(id) ?? null
   const isUsedUp = selection.kind === 'none' && selection.failure.kind === 'exhausted'
@@ -106,11 +118,13 @@ export const explain = (
     outcome: selection.kind,
     source: null,
     chosen: chosenId === null ? null : { accountId: chosenId, accountName: getName(chosenId) },
-    sentence: sentenceFor(selection, model !== null && surface === 'turn' && !pool.offers(model) ? model : null),
+    sentence: `${sentenceFor(selection, model !== null && surface === 'turn' && !pool.offers(model) ? model : null)}${share?.isBorrowing ? BORROWS : ''}`,
     candidates,
   }
 }
 
+const BORROWS =
+  ' The owner of this key has used up their share of the pool, so the request would borrow from idle users.'
 const OVERFLOW = 'serves new conversations while every account is at its usage limit'
 
 const servedBy = ({ source: { id, name } }: Choice, does: string) => ({
@@ -123,6 +137,7 @@ const servedBy = ({ source: { id, name } }: Choice, does: string) => ({
 const getSurface = (model: string | null): 'turn' | 'image' | 'audio' =>
   isImageModel(model) ? 'image' : model === TRANSCRIPTION_MODEL ? 'audio' : 'turn'
 
+/** Why the key itself rejects a request, as a sentence. Null if it does not. */
 const getRefusal = (key: KeyPolicy, model: string | null, now: number): string | null => {
   if (!key.isActive) return 'This key is inactive or its owner is disabled, so the request would be rejected.'
   if (key.expiresAt !== null && key.expiresAt <= now) return 'This key has expired, so the request would be rejected.'
@@ -154,7 +169,7 @@ const inOrder = (considered: readonly Considered[], chosenId: string | null): Co
 }
 
 const candidateView = (
-  { id, score, skipped, until, resetDays, egressReason }: Considered,
+  { id, score, skipped, until, resetDays, egressReason, stayPercent, movePercent }: Considered,
   getName: (id: string) => string | null,
 ): CandidateView => ({
   accountId: id,
@@ -165,4 +180,6 @@ const candidateView = (
   reason: skipped && skipText(skipped, egressReason),
   until: isoOrNull(until),
   resetDays: resetDays ?? null,
+  stayPercent: stayPercent ?? null,
+  movePercent: movePercent ?? null,
 })

@@ -7,10 +7,10 @@ import { requests } from '../../../db/schema/requests.ts'
 const MAX_READ = 15_000
 
 /** At most `limit` addresses from the newest 15,000 requests since `since` (ms since epoch), most requests first. */
-export const recentCallers = (db: Db, since: number, limit: number): string[] =>
-  db
-    .all<{ clientIp: string }>(sql`
+export const recentCallers = async (db: Db, since: number, limit: number): Promise<string[]> =>
+  (
+    await db.all<{ clientIp: string }>(sql`
       SELECT client_ip AS "clientIp" FROM (
-        SELECT client_ip FROM ${requests} WHERE started_at >= ${since} ORDER BY started_at DESC LIMIT ${MAX_READ})
+        SELECT client_ip FROM ${requests} WHERE started_at >= ${since} ORDER BY started_at DESC LIMIT ${MAX_READ}) AS recent
       WHERE client_ip IS NOT NULL GROUP BY client_ip ORDER BY count(*) DESC, client_ip LIMIT ${limit}`)
-    .map(({ clientIp }) => clientIp)
+  ).map(({ clientIp }) => clientIp)

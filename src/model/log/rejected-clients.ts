@@ -66,13 +66,13 @@ export interface RejectedLately {
 /** A page reads only the newest rows. */
 const MAX_SCANNED = 50_000
 
-export const rejectedPage = (db: Db, query: RejectedQuery, visibility: Visibility): RejectedPage => {
+export const rejectedPage = async (db: Db, query: RejectedQuery, visibility: Visibility): Promise<RejectedPage> => {
   const before = query.cursor === undefined ? undefined : lt(rejectedClients.id, Number(query.cursor.id))
-  const rows = db
+  const rows = await db
     .select({ row: getTableColumns(rejectedClients), key: { name: apiKeys.name } })
     .from(rejectedClients)
     .leftJoin(apiKeys, eq(apiKeys.id, rejectedClients.keyId))
-    .where(and(before, gt(rejectedClients.id, lastUnscanned(db, before)), getWhere(query, visibility)))
+    .where(and(before, gt(rejectedClients.id, await lastUnscanned(db, before)), getWhere(query, visibility)))
     .orderBy(desc(rejectedClients.id))
     .limit(query.limit + 1)
     .all()
@@ -84,22 +84,24 @@ export const rejectedPage = (db: Db, query: RejectedQuery, visibility: Visibilit
   }
 }
 
-const lastUnscanned = (db: Db, before: SQL | undefined): number =>
-  db
-    .select({ id: rejectedClients.id })
-    .from(rejectedClients)
-    .where(before)
-    .orderBy(desc(rejectedClients.id))
-    .limit(1)
-    .offset(MAX_SCANNED)
-    .get()?.id ?? 0
+const lastUnscanned = async (db: Db, before: SQL | undefined): Promise<number> =>
+  (
+    await db
+      .select({ id: rejectedClients.id })
+      .from(rejectedClients)
+      .where(before)
+      .orderBy(desc(rejectedClients.id))
+      .limit(1)
+      .offset(MAX_SCANNED)
+      .get()
+  )?.id ?? 0
 
 /** Hidden columns are neither searched nor filtered. */
 const getWhere = (query: RejectedQuery, visibility: Visibility): SQL | undefined => {
   const { search, reason, apiKeyId, model, since, until } = query
   const { client, keyStart, keyId, model: wanted, route, userAgent, lastAt, minute } = rejectedClients
   const pattern = `%${search.replace(/[\\%_]/g, '\\$&')}%`
-  const like = (column: SQLWrapper) => sql`ifnull(${column}, '') LIKE ${pattern} ESCAPE '\\'`
+  const like = (column: SQLWrapper) => sql`coalesce(${column}, '') LIKE ${pattern} ESCAPE '\\'`
   const searched = [
     wanted,
     route,
@@ -137,25 +139,36 @@ const toClient = (row: typeof rejectedClients.$inferSelect, keyName: string | nu
 })
 
 /** The number of rejections, as errors, in steps of `stepMs`. */
-export const rejectedBySpan = (db: Db, query: RejectedQuery, visibility: Visibility, stepMs: number): SpanCount[] =>
-  db
-    .select({ at: rejectedClients.minute, count: visibility.scope === 'all' ? total(rejectedClients.count) : count() })
-    .from(rejectedClients)
-    .where(and(gt(rejectedClients.id, lastUnscanned(db, undefined)), getWhere(query, visibility)))
-    .groupBy(sql`${rejectedClients.minute} / ${stepMs}`)
-    .all()
-    .map(({ at, count }) => ({ at: at - (at % stepMs), status: 'error', count }))
+export const rejectedBySpan = async (
+  db: Db,
+  query: RejectedQuery,
+  visibility: Visibility,
+  stepMs: number,
+): Promise<SpanCount[]> =>
+  (
+    await db
+      .select({
+        span: sql<number>`${rejectedClients.minute} / ${sql.raw(String(stepMs))}`.as('span'),
+        count: visibility.scope === 'all' ? total(rejectedClients.count) : count(),
+      })
+      .from(rejectedClients)
+      .where(and(gt(rejectedClients.id, await lastUnscanned(db, undefined)), getWhere(query, visibility)))
+      .groupBy(sql`span`)
+      .all()
+  ).map(({ span, count }) => ({ at: span * stepMs, status: 'error', count }))
 
 /** As written by `proxy/ledger/rejections.ts`. */
 const SEVERAL = '*'
 
 /** In the hour before `now` (ms since epoch), most first. */
-export const rejectedLately = (db: Db, now: number): RejectedLately[] =>
-  db
-    .select({ client: rejectedClients.client, reason: rejectedClients.reason, count: total(rejectedClients.count) })
-    .from(rejectedClients)
-    .where(and(gte(rejectedClients.minute, now - HOUR_MS - MINUTE_MS), gt(rejectedClients.lastAt, now - HOUR_MS)))
-    .groupBy(rejectedClients.client, rejectedClients.reason)
-    .all()
+export const rejectedLately = async (db: Db, now: number): Promise<RejectedLately[]> =>
+  (
+    await db
+      .select({ client: rejectedClients.client, reason: rejectedClients.reason, count: total(rejectedClients.count) })
+      .from(rejectedClients)
+      .where(and(gte(rejectedClients.minute, now - HOUR_MS - MINUTE_MS), gt(rejectedClients.lastAt, now - HOUR_MS)))
+      .groupBy(rejectedClients.client, rejectedClients.reason)
+      .all()
+  )
     .map((group) => ({ ...group, client: group.client === SEVERAL ? null : group.client || null }))
     .toSorted((a, b) => b.count - a.count)

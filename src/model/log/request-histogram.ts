@@ -48,8 +48,13 @@ const STEPS_MS = [
 const MAX_COUNTED = 300_000
 
 /** null: the range has no requests. Starts with the first logged request. `now` is ms since epoch. */
-export const logHistogram = (db: Db, query: LogQuery, visibility: Visibility, now: number): LogHistogram | null => {
-  const range = getRange(query, firstStart(db, visibility), now)
+export const logHistogram = async (
+  db: Db,
+  query: LogQuery,
+  visibility: Visibility,
+  now: number,
+): Promise<LogHistogram | null> => {
+  const range = getRange(query, await firstStart(db, visibility), now)
   if (!range) return null
   const stepMs = getStep(range)
   const asked = {
@@ -60,26 +65,26 @@ export const logHistogram = (db: Db, query: LogQuery, visibility: Visibility, no
     newer: undefined,
   }
   if (isFiltered(query) || visibility.scope !== 'all') {
-    const { counts, countedFrom } = countBySpan(db, asked, visibility, stepMs)
+    const { counts, countedFrom } = await countBySpan(db, asked, visibility, stepMs)
     return getHistogram(range, stepMs, counts, countedFrom)
   }
-  const isHourly = stepMs >= HOUR_MS || isMoreThan(db, asked, visibility, MAX_COUNTED)
+  const isHourly = stepMs >= HOUR_MS || (await isMoreThan(db, asked, visibility, MAX_COUNTED))
   const wideMs = isHourly ? Math.max(stepMs, HOUR_MS) : stepMs
-  const counts = isHourly ? hourCounts(db, range, wideMs) : indexCounts(db, range, wideMs)
+  const counts = isHourly ? await hourCounts(db, range, wideMs) : await indexCounts(db, range, wideMs)
   return getHistogram(range, wideMs, counts)
 }
 
 /** The same for rejected clients; each counts as rejected. */
-export const rejectedHistogram = (
+export const rejectedHistogram = async (
   db: Db,
   query: RejectedQuery,
   visibility: Visibility,
   now: number,
-): LogHistogram | null => {
-  const range = getRange(query, firstRejection(db, visibility), now)
+): Promise<LogHistogram | null> => {
+  const range = getRange(query, await firstRejection(db, visibility), now)
   if (!range) return null
   const stepMs = getStep(range)
-  return getHistogram(range, stepMs, rejectedBySpan(db, { ...query, since: range.since }, visibility, stepMs))
+  return getHistogram(range, stepMs, await rejectedBySpan(db, { ...query, since: range.since }, visibility, stepMs))
 }
 
 interface Range {
@@ -94,18 +99,19 @@ const getRange = (query: Partial<Range>, first: number | null, now: number): Ran
   return since < until ? { since, until } : null
 }
 
-const firstStart = (db: Db, { scope }: Visibility): number | null =>
+const firstStart = (db: Db, { scope }: Visibility): Promise<number | null> =>
   first(db, sql`SELECT min(started_at) AS first FROM ${requests} WHERE ${keyIdInScope(scope, requests.keyId) ?? ALL}`)
 
-const firstRejection = (db: Db, { scope }: Visibility): number | null =>
+const firstRejection = (db: Db, { scope }: Visibility): Promise<number | null> =>
   first(
     db,
     sql`SELECT min(minute) AS first FROM ${rejectedClients} WHERE ${keyIdInScope(scope, rejectedClients.keyId) ?? ALL}`,
   )
 
-const ALL = sql`1`
+const ALL = sql`TRUE`
 
-const first = (db: Db, query: SQL): number | null => db.all<{ first: number | null }>(query)[0]?.first ?? null
+const first = async (db: Db, query: SQL): Promise<number | null> =>
+  (await db.all<{ first: number | null }>(query))[0]?.first ?? null
 
 const getStep = ({ since, until }: Range): number =>
   STEPS_MS.find((stepMs) => (until - since) / stepMs <= MAX_BARS) ?? 365 * DAY_MS
@@ -125,21 +131,21 @@ const isFiltered = (query: LogQuery): boolean => {
 }
 
 /** Total from one index, errors from another: reads no rows. */
-const indexCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
+const indexCounts = async (db: Db, { since, until }: Range, stepMs: number): Promise<SpanCount[]> => {
   const at = sql`started_at - started_at % ${stepMs}`
   const within = sql`started_at BETWEEN ${getStart(since, stepMs)} AND ${until}`
-  const all = db.all<SpanCount>(sql`SELECT ${at} AS at, 'ok' AS status, count(*) AS count
-    FROM ${requests} INDEXED BY requests_started WHERE ${within} GROUP BY at`)
-  const others = db.all<SpanCount>(sql`SELECT ${at} AS at, status, count(*) AS count
-    FROM ${requests} INDEXED BY requests_trouble WHERE status <> 'ok' AND ${within} GROUP BY at, status`)
+  const all = await db.all<SpanCount>(sql`SELECT ${at} AS at, 'ok' AS status, count(*) AS count
+    FROM ${requests} WHERE ${within} GROUP BY at`)
+  const others = await db.all<SpanCount>(sql`SELECT ${at} AS at, status, count(*) AS count
+    FROM ${requests} WHERE status <> 'ok' AND ${within} GROUP BY at, status`)
   return [...all, ...others.flatMap((other) => [other, { ...other, status: 'ok' as const, count: -other.count }])]
 }
 
 /** From the hourly totals, of hours already added up and of the latest ones. */
-const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[] => {
+const hourCounts = async (db: Db, { since, until }: Range, stepMs: number): Promise<SpanCount[]> => {
   const from = getStart(since, stepMs)
-  const upTo = getSummedUntil(db)
-  const rows = db.all<{ at: number; requests: number; errors: number; cancelled: number }>(sql`
+  const upTo = await getSummedUntil(db)
+  const rows = await db.all<{ at: number; requests: number; errors: number; cancelled: number }>(sql`
     SELECT hour - hour % ${stepMs} AS at, sum(requests) AS requests, sum(errors) AS errors, sum(cancelled) AS cancelled
     FROM (
       SELECT start AS hour, requests, errors, cancelled FROM ${requestSpans}
@@ -147,7 +153,7 @@ const hourCounts = (db: Db, { since, until }: Range, stepMs: number): SpanCount[
       UNION ALL
       SELECT hour, requests, errors, cancelled FROM ${requestHours}
       WHERE hour BETWEEN ${Math.max(from, upTo)} AND ${until}
-    ) GROUP BY at`)
+    ) AS spans GROUP BY at`)
   return rows.flatMap(({ at, requests, errors, cancelled }): SpanCount[] => [
     { at, status: 'ok', count: requests - errors - cancelled },
     { at, status: 'error', count: errors },

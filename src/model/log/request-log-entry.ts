@@ -6,7 +6,7 @@ import { accounts } from '../../../db/schema/accounts.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
 import { attempts, requests } from '../../../db/schema/requests.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
-import { clientName } from '../../lib/user-agent.ts'
+import { clientName, programName } from '../../lib/user-agent.ts'
 import type { CandidateView } from './explain.ts'
 import { logStatus } from './request-log-query.ts'
 import { getCause, resultText } from './request-result.ts'
@@ -52,7 +52,7 @@ interface Visible {
   sensitive: boolean
 }
 
-type Joined = ReturnType<ReturnType<typeof selectJoined>['all']>[number]
+type Joined = Awaited<ReturnType<typeof selectJoined>>[number]
 
 /** Phases are in ms since the request arrived, so each includes the previous ones. */
 export const toEntry = (
@@ -60,6 +60,7 @@ export const toEntry = (
   { names, sensitive }: Visible,
 ) => {
   const outputTokens = row.outputTokens ?? row.reasoningTokens
+  const useragentGroup = clientName(row.userAgent)
   return {
     id: row.id,
     requestId: row.requestId,
@@ -80,10 +81,14 @@ export const toEntry = (
     serviceTier: row.serviceTier,
     conversationId: sensitive ? row.conversationHash : null,
     useragent: sensitive ? row.userAgent : null,
-    useragentGroup: clientName(row.userAgent),
+    useragentGroup,
+    /** As people know it: `Claude Code`. */
+    clientName: useragentGroup === null ? null : programName(useragentGroup),
     clientIp: sensitive ? row.clientIp : null,
     movedAccount: row.moved,
+    moveAvoidable: row.moveAvoidable,
     paidCredits: row.paidCredits,
+    borrowed: row.borrowed,
     status: logStatus(row),
     /** The cause, as text and as a stable name. */
     result: resultText(row, accountsTried),
@@ -126,6 +131,8 @@ const Considered = z.object({
   skipped: z.string().nullable().catch(null),
   until: z.number().nullable().catch(null),
   resetDays: z.number().nullable().catch(null),
+  stayPercent: z.number().nullable().catch(null),
+  movePercent: z.number().nullable().catch(null),
   egressReason: z.string().nullable().catch(null),
 })
 
@@ -144,9 +151,9 @@ export const toAttempt = (row: typeof attempts.$inferSelect, names: Names) => ({
   considered: (row.considered ?? []).flatMap((entry): CandidateView[] => {
     const { data } = Considered.safeParse(entry)
     if (!data) return []
-    const { id: accountId, score, skipped, until, resetDays, egressReason } = data
+    const { id: accountId, skipped, until, egressReason, ...rest } = data
     const accountName = nameIn(names, accountId)
     const reason = skipped && skipText(skipped, egressReason)
-    return [{ accountId, accountName, score, skipped, egressReason, reason, until: isoOrNull(until), resetDays }]
+    return [{ accountId, accountName, skipped, egressReason, reason, until: isoOrNull(until), ...rest }]
   }),
 })

@@ -25,21 +25,27 @@ interface Scan {
 }
 
 /** Newest first from `cursor`, or oldest first from `newer`. */
-export const scan = (db: Db, query: LogQuery, visibility: Visibility, wanted: number): Scan => {
+export const scan = async (db: Db, query: LogQuery, visibility: Visibility, wanted: number): Promise<Scan> => {
   const direction = getDirection(query)
-  const plan = placedPlan(db, query, visibility)
-  const found = db.all<Cursor>(
-    sql`SELECT id, "startedAt" FROM ${scanned(plan, ORDER[direction])} WHERE fits LIMIT ${wanted}`,
+  const plan = await placedPlan(db, query, visibility)
+  const found = await db.all<Cursor>(
+    sql`SELECT id, "startedAt" FROM ${scanned(plan, ORDER[direction])} AS scanned WHERE fits LIMIT ${wanted}`,
   )
-  return { found, stoppedAt: found.length < wanted ? lastScanned(db, plan, direction) : null }
+  return { found, stoppedAt: found.length < wanted ? await lastScanned(db, plan, direction) : null }
 }
 
 /** The number of rows matching `query`, up to `most + 1`; null: more rows would have to be read than allowed. */
-export const countRows = (db: Db, query: LogQuery, visibility: Visibility, most: number): number | null => {
-  const plan = placedPlan(db, query, visibility)
-  if (plan.where && timeScanned(db, plan, 'older') !== null) return null
-  const [row] = db.all<{ count: number }>(
-    sql`SELECT count(*) AS count FROM (SELECT 1 FROM ${scanned(plan, TIME.older)} WHERE fits LIMIT ${most + 1})`,
+export const countRows = async (
+  db: Db,
+  query: LogQuery,
+  visibility: Visibility,
+  most: number,
+): Promise<number | null> => {
+  const plan = await placedPlan(db, query, visibility)
+  if (plan.where && (await timeScanned(db, plan, 'older')) !== null) return null
+  const [row] = await db.all<{ count: number }>(
+    sql`SELECT count(*) AS count FROM (
+      SELECT 1 FROM ${scanned(plan, TIME.older)} AS scanned WHERE fits LIMIT ${most + 1}) AS counted`,
   )
   return row?.count ?? 0
 }
@@ -48,34 +54,36 @@ export const countRows = (db: Db, query: LogQuery, visibility: Visibility, most:
  * Results of the newest readable rows, in steps of `stepMs`. `countedFrom` (ms since epoch): where the scan stopped;
  * null: all were counted.
  */
-export const countBySpan = (
+export const countBySpan = async (
   db: Db,
   query: LogQuery,
   visibility: Visibility,
   stepMs: number,
-): { counts: SpanCount[]; countedFrom: number | null } => {
-  const plan = placedPlan(db, query, visibility)
+): Promise<{ counts: SpanCount[]; countedFrom: number | null }> => {
+  const plan = await placedPlan(db, query, visibility)
   const readsText = query.search !== '' || query.client.length > 0
   const limit = Math.min(most(plan), readsText ? MAX_COUNTED_BY_SEARCH : MAX_COUNTED)
-  const counts = db.all<SpanCount>(
+  const counts = await db.all<SpanCount>(
     sql`SELECT at - at % ${stepMs} AS at, status, count(*) AS count FROM (
-      ${getRows(plan, sql`started_at, started_at AS at, status, ${plan.where ?? ALL} AS fits`)} ORDER BY ${TIME.older} LIMIT ${limit})
+      ${getRows(plan, sql`started_at, started_at AS at, status, ${plan.where ?? ALL} AS fits`)} ORDER BY ${TIME.older} LIMIT ${limit}) AS scanned
     WHERE fits GROUP BY 1, status`,
   )
-  return { counts, countedFrom: timeScanned(db, plan, 'older', limit) }
+  return { counts, countedFrom: await timeScanned(db, plan, 'older', limit) }
 }
 
 /** Whether the indexed filters match more than `many` rows. */
-export const isMoreThan = (db: Db, query: LogQuery, visibility: Visibility, many: number): boolean =>
-  db.all(
-    sql`${getRows(placedPlan(db, query, visibility), sql`started_at`)} ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`,
+export const isMoreThan = async (db: Db, query: LogQuery, visibility: Visibility, many: number): Promise<boolean> =>
+  (
+    await db.all(
+      sql`${getRows(await placedPlan(db, query, visibility), sql`started_at`)} ORDER BY ${TIME.older} LIMIT 1 OFFSET ${many}`,
+    )
   ).length > 0
 
 export const getDirection = ({ cursor, newer }: LogQuery): Direction => (!cursor && newer ? 'newer' : 'older')
 
-const placedPlan = (db: Db, query: LogQuery, visibility: Visibility): Plan => {
-  const keys = getKeyIds(db, visibility.scope)
-  const plan = getPlan(query, visibility, { isRequestId: isRequestId(db, query.search), keys })
+const placedPlan = async (db: Db, query: LogQuery, visibility: Visibility): Promise<Plan> => {
+  const keys = await getKeyIds(db, visibility.scope)
+  const plan = getPlan(query, visibility, { isRequestId: await isRequestId(db, query.search), keys })
   const from = query.cursor ?? query.newer
   return { ...plan, within: and(plan.within, from && pastCursor(from, getDirection(query))) }
 }
@@ -98,15 +106,15 @@ const MAX_NEW = 200
 const MAX_NEW_SCANNED = 20_000
 
 /** Requests that ended after `after` (ms since epoch), by start, newest first. Sorts ids, not rows. */
-export const endedSince = (db: Db, query: LogQuery, visibility: Visibility, after: number): Cursor[] => {
+export const endedSince = async (db: Db, query: LogQuery, visibility: Visibility, after: number): Promise<Cursor[]> => {
   const { within, where, keys } = getPlan(query, visibility, {
     isRequestId: false,
-    keys: getKeyIds(db, visibility.scope),
+    keys: await getKeyIds(db, visibility.scope),
   })
   return db.all<Cursor>(
     sql`SELECT id, "startedAt" FROM (
       SELECT id, started_at AS "startedAt", ${and(within, keysWhere(keys), where) ?? ALL} AS fits FROM ${requests}
-      WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MAX_NEW_SCANNED})
+      WHERE started_at + total_ms > ${after} ORDER BY started_at + total_ms DESC LIMIT ${MAX_NEW_SCANNED}) AS scanned
     WHERE fits ORDER BY "startedAt" DESC, id DESC LIMIT ${MAX_NEW}`,
   )
 }
@@ -117,7 +125,7 @@ const keysWhere = (keys: Plan['keys']): SQL | undefined =>
 
 type Direction = 'older' | 'newer'
 
-const ALL = sql`1`
+const ALL = sql`TRUE`
 
 const ORDER: Record<Direction, SQL> = {
   older: sql`started_at DESC, id DESC`,
@@ -136,16 +144,16 @@ const scanned = (plan: Plan, order: SQL): SQL =>
     ORDER BY ${order} LIMIT ${most(plan)})`
 
 /** The last row that may be read; null: there are fewer. Reads few rows of the table. */
-const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null => {
-  const startedAt = timeScanned(db, plan, direction)
+const lastScanned = async (db: Db, plan: Plan, direction: Direction): Promise<Cursor | null> => {
+  const startedAt = await timeScanned(db, plan, direction)
   if (startedAt === null) return null
   const within = and(plan.within, keysWhere(plan.keys)) ?? ALL
   const sign = sql.raw(direction === 'older' ? '>' : '<')
-  const [before] = db.all<{ count: number }>(
+  const [before] = await db.all<{ count: number }>(
     sql`SELECT count(*) AS count FROM ${requests} WHERE ${within} AND started_at ${sign} ${startedAt}`,
   )
   const place = most(plan) - 1 - (before?.count ?? 0)
-  const [last] = db.all<Cursor>(
+  const [last] = await db.all<Cursor>(
     sql`SELECT id, started_at AS "startedAt" FROM ${requests} WHERE ${within} AND started_at = ${startedAt}
       ORDER BY ${ORDER[direction]} LIMIT 1 OFFSET ${place}`,
   )
@@ -153,13 +161,16 @@ const lastScanned = (db: Db, plan: Plan, direction: Direction): Cursor | null =>
 }
 
 /** When it started. The offset runs over an index. */
-const timeScanned = (db: Db, plan: Plan, direction: Direction, limit = most(plan)): number | null =>
-  db.all<{ startedAt: number }>(
-    sql`${getRows(plan, sql`started_at, started_at AS "startedAt"`)} ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
+const timeScanned = async (db: Db, plan: Plan, direction: Direction, limit = most(plan)): Promise<number | null> =>
+  (
+    await db.all<{ startedAt: number }>(
+      sql`${getRows(plan, sql`started_at, started_at AS "startedAt"`)} ORDER BY ${TIME[direction]} LIMIT 1 OFFSET ${limit - 1}`,
+    )
   )[0]?.startedAt ?? null
 
 const most = ({ looksAt }: Plan): number => (looksAt === 'scattered' ? MAX_SCATTERED : MAX_SCANNED)
 
 /** An id is found through its index, however old it is. */
-const isRequestId = (db: Db, search: string): boolean =>
-  /^\S{16,200}$/.test(search) && db.all(sql`SELECT 1 FROM ${requests} WHERE request_id = ${search} LIMIT 1`).length > 0
+const isRequestId = async (db: Db, search: string): Promise<boolean> =>
+  /^\S{16,200}$/.test(search) &&
+  (await db.all(sql`SELECT 1 FROM ${requests} WHERE request_id = ${search} LIMIT 1`)).length > 0

@@ -12,11 +12,11 @@ interface Tail {
 }
 
 /** The last `limit` requests, oldest first. */
-export const newestEntries = (db: Db, { errorsOnly, limit }: Tail & { limit: number }): LogEntry[] =>
+export const newestEntries = (db: Db, { errorsOnly, limit }: Tail & { limit: number }): Promise<LogEntry[]> =>
   read(db, { where: errorsOnly ? IS_ERROR : undefined, limit })
 
 /** Requests that ended at `since` (ms) or later, by start. A request is stored when it ends. */
-export const entriesEndedSince = (db: Db, { errorsOnly, since }: Tail & { since: number }): LogEntry[] =>
+export const entriesEndedSince = (db: Db, { errorsOnly, since }: Tail & { since: number }): Promise<LogEntry[]> =>
   read(db, {
     where: and(sql`${requests.startedAt} + ${requests.totalMs} >= ${since}`, errorsOnly ? IS_ERROR : undefined),
   })
@@ -25,9 +25,12 @@ const IS_ERROR = eq(requests.status, 'error')
 
 const MAX_AT_ONCE = 1000
 
-const read = (db: Db, { where, limit = MAX_AT_ONCE }: { where: SQL | undefined; limit?: number }): LogEntry[] => {
-  const telling = { names: accountNames(db, { hidesAccounts: false }), sensitive: true }
-  const rows = selectJoined(db)
+const read = async (
+  db: Db,
+  { where, limit = MAX_AT_ONCE }: { where: SQL | undefined; limit?: number },
+): Promise<LogEntry[]> => {
+  const telling = { names: await accountNames(db, { hidesAccounts: false }), sensitive: true }
+  const rows = await selectJoined(db)
     .where(where)
     .orderBy(...NEWEST_FIRST)
     .limit(limit)
@@ -36,17 +39,18 @@ const read = (db: Db, { where, limit = MAX_AT_ONCE }: { where: SQL | undefined; 
 }
 
 /** Results of the requests since `since` (ms), counted without warm-ups. */
-export const outcomesSince = (db: Db, since: number): Record<'ok' | 'error' | 'cancelled', number> => ({
+export const outcomesSince = async (db: Db, since: number): Promise<Record<'ok' | 'error' | 'cancelled', number>> => ({
   ok: 0,
   error: 0,
   cancelled: 0,
   ...Object.fromEntries(
-    db
-      .select({ status: requests.status, count: count() })
-      .from(requests)
-      .where(and(gte(requests.startedAt, since), counted()))
-      .groupBy(requests.status)
-      .all()
-      .map((row) => [row.status, row.count]),
+    (
+      await db
+        .select({ status: requests.status, count: count() })
+        .from(requests)
+        .where(and(gte(requests.startedAt, since), counted()))
+        .groupBy(requests.status)
+        .all()
+    ).map((row) => [row.status, row.count]),
   ),
 })

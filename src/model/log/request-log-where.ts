@@ -101,7 +101,7 @@ const planFrom = (
 
 const planOfKeys = (keys: readonly string[], where: SQL | undefined, time: SQL | undefined): Plan => {
   const [first] = keys
-  const only = first === undefined ? sql`0` : keys.length === 1 ? eq(requests.keyId, first) : undefined
+  const only = first === undefined ? sql`FALSE` : keys.length === 1 ? eq(requests.keyId, first) : undefined
   return { within: and(only, time), where, keys: only ? null : keys, looksAt: 'scattered' }
 }
 

@@ -54,22 +54,22 @@ interface LogOptions {
 const MAX_COUNTED = 10_000
 
 /** One page. Following `nextCursor` never repeats or skips a row, even while rows are added. */
-export const requestLogs = (db: Db, query: LogQuery, visibility: Visibility): LogPage => {
+export const requestLogs = async (db: Db, query: LogQuery, visibility: Visibility): Promise<LogPage> => {
   const isFirst = !query.cursor && !query.newer
   const skipped = isFirst ? query.offset : 0
   const end = skipped + query.limit
-  const { found, stoppedAt } = scan(db, query, visibility, end + 1)
+  const { found, stoppedAt } = await scan(db, query, visibility, end + 1)
   const shown = found.slice(skipped, end)
   const isOlder = getDirection(query) === 'older'
   const beyond = found.length > end ? (shown.at(-1) ?? null) : stoppedAt
   const places = isOlder ? shown : shown.toReversed()
   const next = isOlder ? beyond : (places.at(-1) ?? query.newer ?? null)
   /** A page that is not full is the last. */
-  const count = () => (found.length > end ? countRows(db, query, visibility, MAX_COUNTED) : found.length)
+  const count = async () => (found.length > end ? await countRows(db, query, visibility, MAX_COUNTED) : found.length)
   const previous = isFirst ? null : isOlder ? (places[0] ?? query.cursor ?? null) : beyond
   return {
-    requests: entriesAt(db, places, visibility),
-    ...getTotal(isFirst && !stoppedAt ? count() : null),
+    requests: await entriesAt(db, places, visibility),
+    ...getTotal(isFirst && !stoppedAt ? await count() : null),
     hasMore: next !== null,
     nextCursor: next && getCursor(next),
     prevCursor: previous && getCursor(previous),
@@ -84,18 +84,22 @@ const getTotal = (count: number | null): Pick<LogPage, 'total' | 'moreThan'> =>
  * Matching requests that ended after `after` (ms since epoch), newest first, at most 200. Requests are logged when they
  * end, so a long one appears below shorter ones that began later.
  */
-export const newRequests = (db: Db, query: LogQuery, visibility: Visibility, after: number): LogEntry[] =>
-  entriesAt(db, endedSince(db, query, visibility, after), visibility)
+export const newRequests = async (
+  db: Db,
+  query: LogQuery,
+  visibility: Visibility,
+  after: number,
+): Promise<LogEntry[]> => entriesAt(db, await endedSince(db, query, visibility, after), visibility)
 
 /** The request with row id `id` and its attempts in order; null: not or no longer in the log. */
-export const requestLog = (db: Db, id: string, visibility: Visibility): LogDetail | null => {
-  const joined = selectJoined(db)
+export const requestLog = async (db: Db, id: string, visibility: Visibility): Promise<LogDetail | null> => {
+  const joined = await selectJoined(db)
     .where(and(eq(requests.id, id), keyIdInScope(visibility.scope, requests.keyId)))
     .get()
   if (!joined) return null
-  const rows = db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
+  const rows = await db.select().from(attempts).where(eq(attempts.requestRowId, id)).orderBy(asc(attempts.n)).all()
   const hiddenFields = getHiddenFields(visibility)
-  const names = accountNames(db, hiddenFields)
+  const names = await accountNames(db, hiddenFields)
   const { row } = joined
   return {
     ...blindedRow(toEntry(joined, { names, sensitive: visibility.sensitive }), hiddenFields),
@@ -117,14 +121,18 @@ const blindedAttempt = (attempt: LogAttempt, hiddenFields: HiddenFields): LogAtt
 })
 
 /** Values that occur in the newest 50,000 matching rows. */
-export const requestLogOptions = (db: Db, filters: LogFilters, { scope }: Pick<Visibility, 'scope'>): LogOptions => {
-  const plan = filterPlan(filters, getKeyIds(db, scope))
+export const requestLogOptions = async (
+  db: Db,
+  filters: LogFilters,
+  { scope }: Pick<Visibility, 'scope'>,
+): Promise<LogOptions> => {
+  const plan = filterPlan(filters, await getKeyIds(db, scope))
   const { accountId, keyId, model, reasoningEffort, status, errorCode } = requests
-  const seen = db.all<Seen>(sql`
+  const seen = await db.all<Seen>(sql`
     SELECT DISTINCT ${accountId} AS "accountId", ${keyId} AS "keyId", ${model} AS "model",
       ${reasoningEffort} AS "reasoningEffort", ${status} AS "status", ${errorCode} AS "errorCode"
-    FROM ${newestScanned(plan)} WHERE ${plan.where ?? sql`1`}`)
-  const keys = db.select({ id: apiKeys.id, name: apiKeys.name, keyPrefix: apiKeys.keyPrefix }).from(apiKeys).all()
+    FROM ${newestScanned(plan)} WHERE ${plan.where ?? sql`TRUE`}`)
+  const keys = await db.select({ id: apiKeys.id, name: apiKeys.name, keyPrefix: apiKeys.keyPrefix }).from(apiKeys).all()
   const known = new Map(keys.map((key) => [key.id, key]))
   const statuses = new Set(seen.map(logStatus))
   return {
@@ -152,11 +160,11 @@ const getModelOptions = (seen: readonly Seen[]): LogOptions['modelOptions'] => {
 }
 
 /** In the order of `places`. */
-const entriesAt = (db: Db, places: readonly Cursor[], visibility: Visibility): LogEntry[] => {
+const entriesAt = async (db: Db, places: readonly Cursor[], visibility: Visibility): Promise<LogEntry[]> => {
   if (places.length === 0) return []
   const ids = places.map(({ id }) => id)
-  const rows = selectJoined(db).where(inArray(requests.id, ids)).all()
-  const telling = { names: accountNames(db, getHiddenFields(visibility)), sensitive: visibility.sensitive }
+  const rows = await selectJoined(db).where(inArray(requests.id, ids)).all()
+  const telling = { names: await accountNames(db, getHiddenFields(visibility)), sensitive: visibility.sensitive }
   const byId = new Map(rows.map((joined) => [joined.row.id, joined]))
   return ids.flatMap((id) => {
     const joined = byId.get(id)

@@ -2,8 +2,8 @@
 import { type EgressReason, egressText } from '../egress/route.ts'
 
 export type Selection =
-  /** `moved`: the conversation left its soft owner. */
-  | { kind: 'chosen'; id: string; moved: boolean; considered: Considered[] }
+  /** `moved`: the conversation left its soft owner. `moveAvoidable`: that account could have served it for less. */
+  | { kind: 'chosen'; id: string; moved: boolean; moveAvoidable: boolean; considered: Considered[] }
   /** Only caps prevent a choice: wait for a turn to end. */
   | { kind: 'wait'; considered: Considered[] }
   | { kind: 'none'; failure: SelectionFailure; considered: Considered[] }
@@ -61,6 +61,13 @@ export interface Considered {
   egressReason?: EgressReason
   /** Whole days until its reset, if that took precedence over the score. */
   resetDays?: number
+  /**
+   * What another such request uses of the previous account, in percent of its remaining quota. Set if a move was weighed
+   * or avoidable.
+   */
+  stayPercent?: number | undefined
+  /** On other accounts then: percent of their remaining quota that reading the cached tokens again would use. */
+  movePercent?: number | undefined
 }
 
 interface SkipWords {
@@ -108,6 +115,7 @@ export const SKIP_REASONS = {
   },
   out_of_scope: { reason: 'not assigned to this key', counted: null },
   not_owner: { reason: 'the conversation belongs to another account', counted: null },
+  move_costs_more: { reason: 'moving the conversation there costs more than staying', counted: null },
   other_retried: { reason: 'the previous account was retried first', counted: null },
   paid_credits_last: { reason: 'included quota used up; paid credits are used last', counted: null },
   lower_tier: { reason: 'used only when no healthier account is available', counted: null },

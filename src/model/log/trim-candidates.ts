@@ -15,30 +15,30 @@ interface Turn {
  * Checks up to `limit` requests after the last one, except the newest `keep`, and returns how many. Failed requests and
  * attempts keep their lists.
  */
-export const trimConsidered = (tx: Tx, { keep, limit }: { keep: number; limit: number }): number => {
-  const [newestToTrim] = tx.all<Turn>(sql`
-    SELECT started_at AS startedAt, id FROM requests ORDER BY started_at DESC, id DESC LIMIT 1 OFFSET ${keep}`)
+export const trimConsidered = async (tx: Tx, { keep, limit }: { keep: number; limit: number }): Promise<number> => {
+  const [newestToTrim] = await tx.all<Turn>(sql`
+    SELECT started_at AS "startedAt", id FROM requests ORDER BY started_at DESC, id DESC LIMIT 1 OFFSET ${keep}`)
   if (!newestToTrim) return 0
-  const from = trimmedThrough(tx)
-  const turns = tx.all<Turn>(sql`
-    SELECT started_at AS startedAt, id FROM requests
+  const from = await trimmedThrough(tx)
+  const turns = await tx.all<Turn>(sql`
+    SELECT started_at AS "startedAt", id FROM requests
     WHERE (started_at, id) > (${from.startedAt}, ${from.id})
       AND (started_at, id) <= (${newestToTrim.startedAt}, ${newestToTrim.id})
     ORDER BY started_at, id LIMIT ${limit}`)
   const last = turns.at(-1)
   if (!last) return 0
-  tx.run(sql`
+  await tx.run(sql`
     UPDATE attempts SET considered = NULL
     WHERE request_row_id IN (
       SELECT id FROM requests
       WHERE (started_at, id) > (${from.startedAt}, ${from.id}) AND (started_at, id) <= (${last.startedAt}, ${last.id})
         AND status <> 'error')
       AND outcome <> 'failed' AND considered IS NOT NULL`)
-  writeFact(tx, TRIMMED, `${last.startedAt} ${last.id}`)
+  await writeFact(tx, TRIMMED, `${last.startedAt} ${last.id}`)
   return turns.length
 }
 
-const trimmedThrough = (tx: Tx): Turn => {
-  const [, startedAt, id] = /^(\d+) (.*)$/.exec(readFact(tx, TRIMMED) ?? '') ?? []
+const trimmedThrough = async (tx: Tx): Promise<Turn> => {
+  const [, startedAt, id] = /^(\d+) (.*)$/.exec((await readFact(tx, TRIMMED)) ?? '') ?? []
   return { startedAt: Number(startedAt ?? 0), id: id ?? '' }
 }

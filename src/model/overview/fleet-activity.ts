@@ -1,8 +1,10 @@
 /** How busy the accounts of a key were and how many conversations they keep (`GET /api/fleet/observability`). */
+
 import { type SQL, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { affinity } from '../../../db/schema/accounts.ts'
 import { requests } from '../../../db/schema/requests.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { counted } from '../log/counted-requests.ts'
 
 export interface ActivityQuestion {
@@ -36,27 +38,30 @@ const MAX_READ = 100_000
 const MAX_LISTED = 10
 const MAX_NAME_CHARS = 64
 
-export type FleetActivity = ReturnType<typeof fleetActivity>
+export type FleetActivity = Awaited<ReturnType<typeof fleetActivity>>
 
-export const fleetActivity = (db: Db, question: ActivityQuestion) => ({
-  windows: PRESSURE_WINDOWS.map((window) => ({ ...window, ...pressure(db, window.seconds, question) })),
-  sticky: sticky(db, question),
+export const fleetActivity = async (db: Db, question: ActivityQuestion) => ({
+  windows: await mapInOrder(PRESSURE_WINDOWS, async (window) => ({
+    ...window,
+    ...(await pressure(db, window.seconds, question)),
+  })),
+  sticky: await sticky(db, question),
 })
 
-const pressure = (db: Db, seconds: number, { now, accountIds }: ActivityQuestion) => {
+const pressure = async (db: Db, seconds: number, { now, accountIds }: ActivityQuestion) => {
   const recent = sql`(
     SELECT * FROM ${requests}
     WHERE started_at >= ${now - seconds * 1000} AND ${counted()} AND ${isIn(accountIds)}
-    ORDER BY started_at DESC LIMIT ${MAX_READ})`
+    ORDER BY started_at DESC LIMIT ${MAX_READ}) AS recent`
   const by = (name: SQL) =>
     db.all<Named>(sql`
       SELECT coalesce(${name}, '') AS name, ${SUMS} FROM ${recent}
       GROUP BY 1 ORDER BY "requestCount" DESC, 1 LIMIT ${MAX_LISTED + 1}`)
-  const [totals] = db.all<ActivitySums>(sql`SELECT ${SUMS} FROM ${recent}`)
-  const [top] = db.all<{ code: string }>(sql`
+  const [totals] = await db.all<ActivitySums>(sql`SELECT ${SUMS} FROM ${recent}`)
+  const [top] = await db.all<{ code: string }>(sql`
     SELECT error_code AS code FROM ${recent} WHERE status = 'error' AND error_code IS NOT NULL
     GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1`)
-  const lists = { byAccount: by(sql`account_id`), byKind: by(sql`kind`), byClient: by(CLIENT) }
+  const lists = { byAccount: await by(sql`account_id`), byKind: await by(sql`kind`), byClient: await by(CLIENT) }
   const sums = totals! // without GROUP BY there is always one row
   return {
     ...sums,
@@ -70,21 +75,32 @@ const pressure = (db: Db, seconds: number, { now, accountIds }: ActivityQuestion
 
 const SUMS = sql`
   count(*) AS "requestCount",
-  coalesce(sum(status = 'error'), 0) AS "errorCount",
-  coalesce(sum(status = 'cancelled'), 0) AS "cancelledCount",
+  count(*) FILTER (WHERE status = 'error') AS "errorCount",
+  count(*) FILTER (WHERE status = 'cancelled') AS "cancelledCount",
   coalesce(sum(input_tokens), 0) AS "inputTokens",
   coalesce(sum(cached_input_tokens), 0) AS "cachedInputTokens",
   coalesce(sum(output_tokens), 0) AS "outputTokens",
   coalesce(sum(cost_micros), 0) / 1e6 AS "costUsd"`
 
-/** The program of a user agent, as `clientName` names it. */
-const CLIENT = sql`
-  substr(user_agent, 1, min(${MAX_NAME_CHARS}, instr(user_agent || '/', '/') - 1, instr(user_agent || ' ', ' ') - 1))`
+/** The part of `text` before the first `end`. */
+const upTo = (end: string, text: SQL): SQL => {
+  const mark = sql.raw(`'${end}'`)
+  return sql`substr(${text}, 1, instr(${text} || ${mark}, ${mark}) - 1)`
+}
 
-const sticky = (db: Db, { now, accountIds, staleSeconds }: ActivityQuestion) => {
+/** The program of a user agent, as `clientName` names it. */
+const CLIENT = sql`substr(${upTo(' ', upTo('/', sql`user_agent`))}, 1, ${sql.raw(String(MAX_NAME_CHARS))})`
+
+const sticky = async (db: Db, { now, accountIds, staleSeconds }: ActivityQuestion) => {
   const fresh = now - staleSeconds * 1000
-  const rows = db.all<{ accountId: string; kind: string; total: number; recent: number; lastUpdatedAt: number }>(sql`
-    SELECT account_id AS "accountId", kind, count(*) AS total, sum(used_at >= ${fresh}) AS recent,
+  const rows = await db.all<{
+    accountId: string
+    kind: string
+    total: number
+    recent: number
+    lastUpdatedAt: number
+  }>(sql`
+    SELECT account_id AS "accountId", kind, count(*) AS total, count(*) FILTER (WHERE used_at >= ${fresh}) AS recent,
       max(used_at) AS "lastUpdatedAt"
     FROM ${affinity}
     WHERE account_id IN (SELECT id FROM accounts) AND ${isIn(accountIds)} GROUP BY 1, 2`)
@@ -109,4 +125,4 @@ const sticky = (db: Db, { now, accountIds, staleSeconds }: ActivityQuestion) => 
 }
 
 const isIn = (accountIds: readonly string[] | null): SQL =>
-  accountIds === null ? sql`1` : sql`account_id IN (SELECT value FROM json_each(${JSON.stringify(accountIds)}))`
+  accountIds === null ? sql`TRUE` : sql`account_id IN (SELECT value FROM json_each(${JSON.stringify(accountIds)}))`

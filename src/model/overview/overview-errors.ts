@@ -1,5 +1,5 @@
 /** The errors of a period as the overview lists them: those with the same cause as one line with a count. */
-import { and, count, desc, gte, inArray, max, sql } from 'drizzle-orm'
+import { and, count, desc, gte, inArray, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { counted } from '../log/counted-requests.ts'
@@ -24,10 +24,10 @@ const MAX_COMBINATIONS = 500
 const TROUBLE = sql`${requests.status} <> 'ok'`
 
 /** Errors since `since` (ms) with the same cause are one group; the newest group comes first. */
-export const errorGroups = (db: Db, since: number): ErrorGroup[] => {
-  const rows = combinations(db, since)
+export const errorGroups = async (db: Db, since: number): Promise<ErrorGroup[]> => {
+  const rows = await combinations(db, since)
   const shown = [...Map.groupBy(rows, (row) => resultText(row, 0)).values()].slice(0, MAX_GROUPS)
-  const newest = getEntries(
+  const newest = await getEntries(
     db,
     shown.flatMap(([row]) => (row ? [row.id] : [])),
   )
@@ -46,32 +46,42 @@ export const errorGroups = (db: Db, since: number): ErrorGroup[] => {
   })
 }
 
-type Combination = ReturnType<typeof combinations>[number]
+type Combination = Awaited<ReturnType<typeof combinations>>[number]
 
 /** Grouped by columns of the index; the newest request of each tells its cause. */
-const combinations = (db: Db, since: number) => {
-  const groups = db
-    .select({ count: count(), at: max(requests.startedAt).as('at'), id: requests.id })
+const combinations = async (db: Db, since: number) => {
+  const { id, startedAt, status, errorCode, errorMessage, phase, accountId, model } = requests
+  const where = and(TROUBLE, isFaultCondition(), counted())
+  const groups = await db
+    .select({ errorCode, accountId, model, count: count(), startedAt: sql<number>`max(${startedAt})`.as('at') })
     .from(requests)
-    .where(and(TROUBLE, gte(requests.startedAt, since), isFaultCondition(), counted()))
-    .groupBy(requests.errorCode, requests.accountId, requests.model)
+    .where(and(gte(startedAt, since), where))
+    .groupBy(errorCode, accountId, model)
     .orderBy(desc(sql`at`))
     .limit(MAX_COMBINATIONS)
     .all()
-  const ids = groups.map(({ id }) => id)
-  const { id, status, errorCode, errorMessage, phase, accountId, model } = requests
-  const columns = { id, status, errorCode, errorMessage, phase, accountId, model }
-  const rows = db.select(columns).from(requests).where(inArray(requests.id, ids)).all()
-  const byId = new Map(rows.map((row) => [row.id, row]))
-  return groups.flatMap(({ id, count }) => {
-    const row = byId.get(id)
+  const times = groups.map((group) => group.startedAt)
+  const columns = { id, startedAt, status, errorCode, errorMessage, phase, accountId, model }
+  const rows = await db
+    .select(columns)
+    .from(requests)
+    .where(and(inArray(startedAt, times), where))
+    .all()
+  const newest = new Map(rows.map((row) => [getName(row), row]))
+  return groups.flatMap(({ count, ...group }) => {
+    const row = newest.get(getName(group))
     return row ? [{ ...row, count }] : []
   })
 }
 
-const getEntries = (db: Db, ids: readonly Combination['id'][]): ReadonlyMap<string, LogEntry> => {
+type Name = Record<'errorCode' | 'accountId' | 'model', string | null> & { startedAt: number }
+
+const getName = ({ errorCode, accountId, model, startedAt }: Name): string =>
+  JSON.stringify([errorCode, accountId, model, startedAt])
+
+const getEntries = async (db: Db, ids: readonly Combination['id'][]): Promise<ReadonlyMap<string, LogEntry>> => {
   const hidden = { names: new Map(), sensitive: false } // cached, and names change
-  const rows = selectJoined(db)
+  const rows = await selectJoined(db)
     .where(inArray(requests.id, [...ids]))
     .all()
   return new Map(rows.map((joined) => [joined.row.id, toEntry(joined, hidden)]))

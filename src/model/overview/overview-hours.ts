@@ -1,7 +1,9 @@
 /** Slots of an hour or more, from the hourly totals, which are kept when log rows are deleted. */
+
 import { and, gte, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { requestHours } from '../../../db/schema/requests.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { HOUR_SUMS } from '../sums.ts'
 import type { Slot } from './overview.ts'
 
@@ -10,14 +12,14 @@ interface HoursQuery {
   to: number
   slotMs: number
   /** A sample of the times to the first event, from the log. */
-  firstEvents: (db: Db, from: number, to: number) => number[]
+  firstEvents: (db: Db, from: number, to: number) => Promise<number[]>
 }
 
 /** Conversations and failures before another account answered are not in the totals. */
-export const slotsOfHours = (db: Db, { from, to, slotMs, firstEvents }: HoursQuery): Slot[] => {
-  const groups = Map.groupBy(getRows(db, from, to, slotMs), ({ slot }) => slot * slotMs)
+export const slotsOfHours = async (db: Db, { from, to, slotMs, firstEvents }: HoursQuery): Promise<Slot[]> => {
+  const groups = Map.groupBy(await getRows(db, from, to, slotMs), ({ slot }) => slot * slotMs)
   const starts = Array.from({ length: Math.ceil((to - from) / slotMs) }, (_, index) => from + index * slotMs)
-  return starts.map((at) => {
+  return mapInOrder(starts, async (at) => {
     const rows = groups.get(at) ?? []
     const sum = (of: (row: Row) => number) => rows.reduce((all, row) => all + of(row), 0)
     const requests = sum((row) => row.requests)
@@ -32,7 +34,7 @@ export const slotsOfHours = (db: Db, { from, to, slotMs, firstEvents }: HoursQue
       costMicros: sum((row) => row.costMicros),
       conversations: null,
       begun: sum(answered),
-      firstEventMs: requests === 0 ? [] : firstEvents(db, at, at + slotMs),
+      firstEventMs: requests === 0 ? [] : await firstEvents(db, at, at + slotMs),
       accounts: new Map(
         rows
           .filter((row) => row.accountId !== '' && answered(row) + row.errors > 0)
@@ -44,7 +46,7 @@ export const slotsOfHours = (db: Db, { from, to, slotMs, firstEvents }: HoursQue
 
 const answered = ({ requests, errors, cancelled }: Row): number => requests - errors - cancelled
 
-type Row = ReturnType<typeof getRows>[number]
+type Row = Awaited<ReturnType<typeof getRows>>[number]
 
 const getRows = (db: Db, from: number, to: number, slotMs: number) =>
   db

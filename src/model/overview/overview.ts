@@ -1,14 +1,16 @@
 /** The log summed up for the overview: time slots with results by account, and the state of keys and accounts. */
+
 import { and, count, desc, eq, gt, gte, isNotNull, lt, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { accountEvents } from '../../../db/schema/history.ts'
 import { apiKeyLimits, apiKeys, type LimitType, type LimitWindow } from '../../../db/schema/keys.ts'
 import { attempts, requestHours, requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { counted } from '../log/counted-requests.ts'
 import { type RejectedLately, rejectedLately } from '../log/rejected-clients.ts'
 import { isFaultCondition } from '../log/turn-fault.ts'
-import { total } from '../sums.ts'
+import { countIf, smaller, total } from '../sums.ts'
 import { type ErrorGroup, errorGroups } from './overview-errors.ts'
 import { slotsOfHours } from './overview-hours.ts'
 import { SLOT_MS } from './overview-slots.ts'
@@ -65,14 +67,14 @@ const SAMPLE = 100
 const EVENTS_SEEN = 5000
 
 /** The slots from `from` up to, not including, `to`, both multiples of `slotMs`; empty ones included. */
-export const overviewSlots = (db: Db, from: number, to: number, slotMs: number = SLOT_MS): Slot[] => {
+export const overviewSlots = async (db: Db, from: number, to: number, slotMs: number = SLOT_MS): Promise<Slot[]> => {
   if (slotMs >= HOUR_MS) return slotsOfHours(db, { from, to, slotMs, firstEvents })
   const span = { from, to, slotMs }
-  const groups = Map.groupBy(outcomes(db, span), ({ slot }) => slot * slotMs)
-  const failed = Map.groupBy(passedOn(db, span), ({ slot }) => slot * slotMs)
-  const talks = new Map(conversations(db, span).map((row) => [row.slot * slotMs, row.conversations]))
+  const groups = Map.groupBy(await outcomes(db, span), ({ slot }) => slot * slotMs)
+  const failed = Map.groupBy(await passedOn(db, span), ({ slot }) => slot * slotMs)
+  const talks = new Map((await conversations(db, span)).map((row) => [row.slot * slotMs, row.conversations]))
   const starts = Array.from({ length: Math.ceil((to - from) / slotMs) }, (_, index) => from + index * slotMs)
-  return starts.map((at) => {
+  return mapInOrder(starts, async (at) => {
     const rows = groups.get(at) ?? []
     const sum = (of: (row: Outcome) => number) => rows.reduce((total, row) => total + of(row), 0)
     return {
@@ -86,36 +88,39 @@ export const overviewSlots = (db: Db, from: number, to: number, slotMs: number =
       costMicros: sum((row) => row.costMicros),
       conversations: talks.get(at) ?? 0,
       begun: sum((row) => row.begun),
-      firstEventMs: rows.length === 0 ? [] : firstEvents(db, at, at + slotMs),
+      firstEventMs: rows.length === 0 ? [] : await firstEvents(db, at, at + slotMs),
       accounts: byAccount(rows, failed.get(at) ?? []),
     }
   })
 }
 
 /** State as of `now` (ms), and errors and changes in the `spanMs` before. */
-export const overviewPresent = (db: Db, now: number, spanMs: number = DAY_MS): Present => ({
+export const overviewPresent = async (db: Db, now: number, spanMs: number = DAY_MS): Promise<Present> => ({
   conversations: {
-    now: conversationsIn(db, now - HOUR_MS, now + 1),
-    before: conversationsIn(db, now - 2 * HOUR_MS, now - HOUR_MS),
+    now: await conversationsIn(db, now - HOUR_MS, now + 1),
+    before: await conversationsIn(db, now - 2 * HOUR_MS, now - HOUR_MS),
   },
-  keys: keyFacts(db),
-  errors: errorGroups(db, now - spanMs),
-  rejected: rejectedLately(db, now),
-  stateChanges: stateChanges(db, now - spanMs),
+  keys: await keyFacts(db),
+  errors: await errorGroups(db, now - spanMs),
+  rejected: await rejectedLately(db, now),
+  stateChanges: await stateChanges(db, now - spanMs),
 })
 
 /** When the first known request began (ms since epoch): in the log, or in the hourly totals, which are kept longer. */
-export const overviewBegin = (db: Db): number | null => {
-  const row = db.select({ at: requests.startedAt }).from(requests).orderBy(requests.startedAt).limit(1).get()
-  const hour = db.select({ hour: requestHours.hour }).from(requestHours).orderBy(requestHours.hour).limit(1).get()?.hour
+export const overviewBegin = async (db: Db): Promise<number | null> => {
+  const row = await db.select({ at: requests.startedAt }).from(requests).orderBy(requests.startedAt).limit(1).get()
+  const hour = (
+    await db.select({ hour: requestHours.hour }).from(requestHours).orderBy(requestHours.hour).limit(1).get()
+  )?.hour
   if (!row || hour === undefined) return row?.at ?? hour ?? null
   return row.at - hour < HOUR_MS ? row.at : hour
 }
 
 /** Whether there is a key, and whether any request was answered: for the setup checklist. */
-export const firstSteps = (db: Db): { hasKey: boolean; hasAnswered: boolean } => ({
-  hasKey: db.select({ id: apiKeys.id }).from(apiKeys).limit(1).get() !== undefined,
-  hasAnswered: db.select({ hour: requestHours.hour }).from(requestHours).where(ANSWERED).limit(1).get() !== undefined,
+export const firstSteps = async (db: Db): Promise<{ hasKey: boolean; hasAnswered: boolean }> => ({
+  hasKey: (await db.select({ id: apiKeys.id }).from(apiKeys).limit(1).get()) !== undefined,
+  hasAnswered:
+    (await db.select({ hour: requestHours.hour }).from(requestHours).where(ANSWERED).limit(1).get()) !== undefined,
 })
 
 /** The totals stay when log rows are deleted. */
@@ -131,7 +136,7 @@ const within = ({ from, to }: Pick<Span, 'from' | 'to'>) =>
   and(gte(requests.startedAt, from), lt(requests.startedAt, to), counted())
 const getSlot = ({ slotMs }: Span) => sql<number>`${requests.startedAt} / ${sql.raw(String(slotMs))}`
 
-type Outcome = ReturnType<typeof outcomes>[number]
+type Outcome = Awaited<ReturnType<typeof outcomes>>[number]
 
 const outcomes = (db: Db, span: Span) =>
   db
@@ -141,9 +146,9 @@ const outcomes = (db: Db, span: Span) =>
       status: requests.status,
       requests: count(),
       begun: count(requests.firstEventMs),
-      faults: total(sql`${isFaultCondition()}`),
+      faults: countIf(isFaultCondition()),
       inputTokens: total(requests.inputTokens),
-      cachedInputTokens: total(sql`min(${requests.cachedInputTokens}, ${requests.inputTokens})`),
+      cachedInputTokens: total(smaller(requests.cachedInputTokens, requests.inputTokens)),
       outputTokens: total(requests.outputTokens),
       costMicros: total(requests.costMicros),
     })
@@ -168,15 +173,15 @@ const passedOn = (db: Db, span: Span) =>
         gt(requests.attempts, 1),
         eq(attempts.outcome, 'failed'),
         isNotNull(attempts.accountId),
-        sql`${attempts.accountId} IS NOT ${requests.accountId}`,
-        sql`ifnull(${attempts.upstreamStatus}, 0) NOT IN ${BLOCKS}`,
-        sql`ifnull(${attempts.code}, '') NOT IN ${BLOCK_CODES}`,
+        sql`${attempts.accountId} IS DISTINCT FROM ${requests.accountId}`,
+        sql`coalesce(${attempts.upstreamStatus}, 0) NOT IN ${BLOCKS}`,
+        sql`coalesce(${attempts.code}, '') NOT IN ${BLOCK_CODES}`,
       ),
     )
     .groupBy(sql`slot`, attempts.accountId)
     .all()
 
-const byAccount = (rows: readonly Outcome[], failed: ReturnType<typeof passedOn>): Slot['accounts'] => {
+const byAccount = (rows: readonly Outcome[], failed: Awaited<ReturnType<typeof passedOn>>): Slot['accounts'] => {
   const found = new Map<string, { ok: number; errors: number }>()
   for (const { accountId, errors } of failed) if (accountId !== null) found.set(accountId, { ok: 0, errors })
   for (const { accountId, status, requests: turns, faults } of rows) {
@@ -199,57 +204,58 @@ const conversations = (db: Db, span: Span) =>
     .groupBy(sql`slot`)
     .all()
 
-const conversationsIn = (db: Db, from: number, to: number): number =>
-  db
-    .select({ conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
-    .from(requests)
-    .where(within({ from, to }))
-    .get()?.conversations ?? 0
+const conversationsIn = async (db: Db, from: number, to: number): Promise<number> =>
+  (
+    await db
+      .select({ conversations: sql<number>`count(DISTINCT ${requests.conversationHash})` })
+      .from(requests)
+      .where(within({ from, to }))
+      .get()
+  )?.conversations ?? 0
 
-const firstEvents = (db: Db, from: number, to: number): number[] =>
-  db
-    .select({ firstEventMs: sql<number>`${requests.firstEventMs}` })
-    .from(requests)
-    .where(and(within({ from, to }), isNotNull(requests.firstEventMs)))
-    .orderBy(desc(requests.startedAt))
-    .limit(SAMPLE)
-    .all()
-    .map((row) => row.firstEventMs)
+const firstEvents = async (db: Db, from: number, to: number): Promise<number[]> =>
+  (
+    await db
+      .select({ firstEventMs: sql<number>`${requests.firstEventMs}` })
+      .from(requests)
+      .where(and(within({ from, to }), isNotNull(requests.firstEventMs)))
+      .orderBy(desc(requests.startedAt))
+      .limit(SAMPLE)
+      .all()
+  ).map((row) => row.firstEventMs)
 
-const keyFacts = (db: Db): KeyFact[] => {
-  const limits = Map.groupBy(db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)
-  return db
-    .select()
-    .from(apiKeys)
-    .all()
-    .map(({ id, name, isActive, expiresAt }) => ({
-      id,
-      name,
-      isActive,
-      expiresAt,
-      limits: (limits.get(id) ?? []).map((limit) => ({
-        type: limit.limitType,
-        window: limit.limitWindow,
-        used: limit.currentValue,
-        max: limit.maxValue,
-        resetAt: limit.resetAt,
-      })),
-    }))
+export const keyFacts = async (db: Db): Promise<KeyFact[]> => {
+  const limits = Map.groupBy(await db.select().from(apiKeyLimits).all(), ({ keyId }) => keyId)
+  return (await db.select().from(apiKeys).all()).map(({ id, name, isActive, expiresAt }) => ({
+    id,
+    name,
+    isActive,
+    expiresAt,
+    limits: (limits.get(id) ?? []).map((limit) => ({
+      type: limit.limitType,
+      window: limit.limitWindow,
+      used: limit.currentValue,
+      max: limit.maxValue,
+      resetAt: limit.resetAt,
+    })),
+  }))
 }
 
 /** Changes of each account since `since`, and the last one before, which gives the state at that time. */
-const stateChanges = (db: Db, since: number): Present['stateChanges'] => {
-  const newest = db
-    .select({
-      accountId: accountEvents.accountId,
-      at: accountEvents.at,
-      kind: accountEvents.kind,
-      result: accountEvents.result,
-    })
-    .from(accountEvents)
-    .orderBy(desc(accountEvents.id))
-    .limit(EVENTS_SEEN)
-    .all()
+const stateChanges = async (db: Db, since: number): Promise<Present['stateChanges']> => {
+  const newest = (
+    await db
+      .select({
+        accountId: accountEvents.accountId,
+        at: accountEvents.at,
+        kind: accountEvents.kind,
+        result: accountEvents.result,
+      })
+      .from(accountEvents)
+      .orderBy(desc(accountEvents.id))
+      .limit(EVENTS_SEEN)
+      .all()
+  )
     .filter(({ kind }) => kind === 'state')
     .reverse()
   const groups = Map.groupBy(newest, ({ accountId }) => accountId)

@@ -22,21 +22,25 @@ export const WindowQuery = z.object({
 })
 
 /** Sums of the last seven days, in whole hours, and the most frequent error code. */
-export const poolWeek = (db: Db, now: number) => {
+export const poolWeek = async (db: Db, now: number) => {
   const since = now - WEEK_MS
-  const sums = db.select(HOUR_SUMS).from(requestHours).where(gte(requestHours.hour, since)).get()
-  const top = db
+  const sums = await db.select(HOUR_SUMS).from(requestHours).where(gte(requestHours.hour, since)).get()
+  const top = await db
     .select({ code: requests.errorCode, count: count() })
     .from(requests)
     .where(and(gte(requests.startedAt, since), ne(requests.status, 'ok'), eq(requests.status, 'error'), counted()))
     .groupBy(requests.errorCode)
-    .orderBy(desc(count()), requests.errorCode)
+    .orderBy(desc(count()), sql`${requests.errorCode} NULLS FIRST`)
     .limit(1)
     .get()
   return { ...sums, topError: top?.code ?? null }
 }
 
-export const poolSummary = (accounts: readonly PooledAccount[], week: ReturnType<typeof poolWeek>, now: number) => {
+export const poolSummary = (
+  accounts: readonly PooledAccount[],
+  week: Awaited<ReturnType<typeof poolWeek>>,
+  now: number,
+) => {
   const windows = poolWindows(accounts, null, now)
   const of = (name: PoolWindow['window'], windowMinutes: number) => {
     const window = windows.find((one) => one.window === name)
@@ -68,18 +72,25 @@ const getWindow = (window: PoolWindow, windowMinutes: number) => ({
 })
 
 /** Average percent used of the five-hour window in the last `hours`, by account; accounts without a sample are missing. */
-export const sampledUse = (db: Db, { hours, now }: { hours: number; now: number }): Map<string, number> =>
+export const sampledUse = async (
+  db: Db,
+  { hours, now }: { hours: number; now: number },
+): Promise<Map<string, number>> =>
   new Map(
-    db
-      .select({ id: usageSamples.accountId, used: sql<number | null>`avg(${usageSamples.fiveHourUsed})` })
-      .from(usageSamples)
-      // By account, to use the index.
-      .where(
-        and(sql`${usageSamples.accountId} IN (SELECT id FROM accounts)`, gte(usageSamples.hour, now - hours * HOUR_MS)),
-      )
-      .groupBy(usageSamples.accountId)
-      .all()
-      .flatMap(({ id, used }) => (used === null ? [] : [[id, used] as const])),
+    (
+      await db
+        .select({ id: usageSamples.accountId, used: sql<number | null>`avg(${usageSamples.fiveHourUsed})` })
+        .from(usageSamples)
+        // By account, to use the index.
+        .where(
+          and(
+            sql`${usageSamples.accountId} IN (SELECT id FROM accounts)`,
+            gte(usageSamples.hour, now - hours * HOUR_MS),
+          ),
+        )
+        .groupBy(usageSamples.accountId)
+        .all()
+    ).flatMap(({ id, used }) => (used === null ? [] : [[id, used] as const])),
   )
 
 /** `used`: percent used, by account. */

@@ -14,7 +14,7 @@ interface Facts {
   isFailing: boolean
 }
 
-/** The readiness route is red exactly when this says `isFaultCondition` or `draining`. */
+/** The readiness route fails for `isFaultCondition` and `draining`. On PostgreSQL it can succeed despite a fault. */
 export const serviceLevel = ({ isDraining, isLedgerHealthy, accounts, isFailing }: Facts): ServiceLevel => {
   if (isDraining) return 'draining'
   if (!isLedgerHealthy) return 'faulty'

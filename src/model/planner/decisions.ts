@@ -16,26 +16,29 @@ const KEPT_MS = 90 * DAY_MS
 export const cycleKey = (accountId: string, date: string): string => `${date}:${accountId}`
 
 /** Keys of cycles that are decided for good. */
-export const decidedCycles = (db: Db, now: number): ReadonlySet<string> =>
+export const decidedCycles = async (db: Db, now: number): Promise<ReadonlySet<string>> =>
   new Set(
-    db
-      .select({ key: plannerDecisions.idempotencyKey })
-      .from(plannerDecisions)
-      .where(and(ne(plannerDecisions.status, 'planned'), gt(plannerDecisions.scheduledAt, now - 2 * DAY_MS)))
-      .all()
-      .map(({ key }) => key),
+    (
+      await db
+        .select({ key: plannerDecisions.idempotencyKey })
+        .from(plannerDecisions)
+        .where(and(ne(plannerDecisions.status, 'planned'), gt(plannerDecisions.scheduledAt, now - 2 * DAY_MS)))
+        .all()
+    ).map(({ key }) => key),
   )
 
 /** Starts of the day that were made. */
-export const startsMadeOn = (db: Db, date: string): number =>
-  db
-    .select({ id: plannerDecisions.id })
-    .from(plannerDecisions)
-    .where(and(like(plannerDecisions.idempotencyKey, `${date}:%`), eq(plannerDecisions.status, 'executed')))
-    .all().length
+export const startsMadeOn = async (db: Db, date: string): Promise<number> =>
+  (
+    await db
+      .select({ id: plannerDecisions.id })
+      .from(plannerDecisions)
+      .where(and(like(plannerDecisions.idempotencyKey, `${date}:%`), eq(plannerDecisions.status, 'executed')))
+      .all()
+  ).length
 
 /** Newest start first. */
-export const listDecisions = (db: Db, limit: number): Decision[] =>
+export const listDecisions = (db: Db, limit: number): Promise<Decision[]> =>
   db
     .select()
     .from(plannerDecisions)
@@ -47,18 +50,21 @@ export const listDecisions = (db: Db, limit: number): Decision[] =>
  * Stores a new plan: decisions still ahead that it does not repeat are dropped, and times and gains are updated. What was
  * executed, skipped or canceled stays as it is.
  */
-export const storePlan = (tx: Tx, planned: readonly NewDecision[], now: number): void => {
+export const storePlan = async (tx: Tx, planned: readonly NewDecision[], now: number): Promise<void> => {
   const ahead = and(eq(plannerDecisions.status, 'planned'), gt(plannerDecisions.scheduledAt, now))
   const keys = planned.map(({ idempotencyKey }) => idempotencyKey)
-  tx.delete(plannerDecisions)
+  await tx
+    .delete(plannerDecisions)
     .where(and(ahead, notInArray(plannerDecisions.idempotencyKey, keys)))
     .run()
-  tx.delete(plannerDecisions)
+  await tx
+    .delete(plannerDecisions)
     .where(lt(plannerDecisions.scheduledAt, now - KEPT_MS))
     .run()
   for (const decision of planned) {
     const { mode, scheduledAt, gainPercent, gainFrom, gainTo, reason } = decision
-    tx.insert(plannerDecisions)
+    await tx
+      .insert(plannerDecisions)
       .values(decision)
       .onConflictDoUpdate({
         target: plannerDecisions.idempotencyKey,
@@ -70,7 +76,7 @@ export const storePlan = (tx: Tx, planned: readonly NewDecision[], now: number):
 }
 
 /** Planned starts whose time has come, also those that are late. */
-export const dueDecisions = (db: Db, now: number): Decision[] =>
+export const dueDecisions = (db: Db, now: number): Promise<Decision[]> =>
   db
     .select()
     .from(plannerDecisions)
@@ -79,12 +85,13 @@ export const dueDecisions = (db: Db, now: number): Decision[] =>
     .all()
 
 /** Only a planned decision ends, and once. */
-export const endDecision = (
+export const endDecision = async (
   tx: Tx,
   id: string,
   end: Pick<Decision, 'status' | 'reason'> & Partial<Pick<Decision, 'executedAt' | 'model'>>,
-): void => {
-  tx.update(plannerDecisions)
+): Promise<void> => {
+  await tx
+    .update(plannerDecisions)
     .set(end)
     .where(and(eq(plannerDecisions.id, id), eq(plannerDecisions.status, 'planned')))
     .run()
@@ -94,8 +101,8 @@ export const endDecision = (
  * Throws `quota_planner_decision_not_found`, and `invalid_quota_planner` for a start that was made or skipped, or whose
  * time has come: its request may be running.
  */
-export const cancelDecision = (tx: Tx, id: string, now: number): Decision => {
-  const found = tx.select().from(plannerDecisions).where(eq(plannerDecisions.id, id)).get()
+export const cancelDecision = async (tx: Tx, id: string, now: number): Promise<Decision> => {
+  const found = await tx.select().from(plannerDecisions).where(eq(plannerDecisions.id, id)).get()
   if (!found) throw new AppError('quota_planner_decision_not_found')
   if (found.status === 'executed' || found.status === 'skipped')
     throw new AppError('invalid_quota_planner', {
@@ -105,20 +112,22 @@ export const cancelDecision = (tx: Tx, id: string, now: number): Decision => {
     throw new AppError('invalid_quota_planner', {
       message: 'The time of this start has come, so it can no longer be canceled.',
     })
-  if (found.status === 'planned') endDecision(tx, id, { status: 'canceled', reason: 'Canceled by a user.' })
+  if (found.status === 'planned') await endDecision(tx, id, { status: 'canceled', reason: 'Canceled by a user.' })
   return { ...found, status: 'canceled', reason: found.status === 'planned' ? 'Canceled by a user.' : found.reason }
 }
 
 /** A start that a user requested. */
-export const addManualDecision = (tx: Tx, decision: Omit<NewDecision, 'mode'>): void => {
-  tx.insert(plannerDecisions)
+export const addManualDecision = async (tx: Tx, decision: Omit<NewDecision, 'mode'>): Promise<void> => {
+  await tx
+    .insert(plannerDecisions)
     .values({ ...decision, mode: 'manual' })
     .run()
 }
 
 /** Drops plans that are still ahead: the planner was turned off. */
-export const dropPlans = (tx: Tx): void => {
-  tx.delete(plannerDecisions)
+export const dropPlans = async (tx: Tx): Promise<void> => {
+  await tx
+    .delete(plannerDecisions)
     .where(and(inArray(plannerDecisions.status, ['planned']), ne(plannerDecisions.mode, 'manual')))
     .run()
 }

@@ -13,6 +13,14 @@ export interface StrategyResult {
   spread: { rejected: Range; moves: Range; unusedPercent: Range | null }
 }
 
+/** What a rule for moves would have done with the strategy in use; averages of 5 runs. */
+export interface MoveRuleResult {
+  moves: number
+  /** Cached tokens that had to be read again. */
+  movedTokens: number
+  rejected: number
+}
+
 export interface StrategyReport {
   days: number
   seed: number
@@ -25,4 +33,6 @@ export interface StrategyReport {
   /** Whether the use of a request was compared with the accounts' meters; otherwise it is assumed. */
   isMeasured: boolean
   strategies: StrategyResult[]
+  /** Conversations move only if it pays (`priced`, the rule in use), or always at 95 % of the five-hour window (`fixed`). */
+  moveRules: { priced: MoveRuleResult; fixed: MoveRuleResult }
 }

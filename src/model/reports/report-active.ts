@@ -6,15 +6,15 @@ import { getWhole, type Span } from './report-sums.ts'
 import { DAY_HOURS } from './request-spans.ts'
 
 /** One number per day of `days`, which are consecutive. Hours before `upTo` (ms) are read from daily totals. */
-export const activeAccounts = (db: Db, days: readonly Span[], upTo: number): number[] => {
+export const activeAccounts = async (db: Db, days: readonly Span[], upTo: number): Promise<number[]> => {
   const seen = days.map(() => new Set<string>())
   const { from, to } = getWhole(days)
   const end = Math.max(from, Math.min(to, upTo))
   const parts = partsOfDays(days)
-  for (const [start, accountId, activeHours] of rowsOfDays(db, { from: from - (from % DAY_MS), to: end }))
+  for (const [start, accountId, activeHours] of await rowsOfDays(db, { from: from - (from % DAY_MS), to: end }))
     for (const { place, hours } of parts.get(start) ?? []) if (activeHours & hours) seen[place]?.add(accountId)
   let place = 0
-  for (const [hour, accountId] of rowsOfHours(db, { from: end, to })) {
+  for (const [hour, accountId] of await rowsOfHours(db, { from: end, to })) {
     while (hour >= (days[place]?.to ?? Number.POSITIVE_INFINITY)) place++
     seen[place]?.add(accountId)
   }
@@ -35,12 +35,12 @@ const partsOfDays = (days: readonly Span[]): Map<number, { place: number; hours:
 /** An hour belongs to the day in which it begins. */
 const bitsBelow = (hour: number): number => (1 << Math.min(DAY_HOURS, Math.max(0, Math.ceil(hour)))) - 1
 
-const rowsOfDays = (db: Db, { from, to }: Span): [start: number, accountId: string, activeHours: number][] =>
+const rowsOfDays = (db: Db, { from, to }: Span): Promise<[start: number, accountId: string, activeHours: number][]> =>
   db.values(sql`
     SELECT start, id, active_hours FROM request_spans
     WHERE span_hours = ${DAY_HOURS} AND dimension = 'account' AND start >= ${from} AND start < ${to} AND id <> ''`)
 
-const rowsOfHours = (db: Db, { from, to }: Span): [hour: number, accountId: string][] =>
+const rowsOfHours = (db: Db, { from, to }: Span): Promise<[hour: number, accountId: string][]> =>
   db.values(sql`
     SELECT DISTINCT hour, account_id FROM request_hours
     WHERE hour >= ${from} AND hour < ${to} AND account_id <> '' ORDER BY hour`)

@@ -1,11 +1,14 @@
 /** A report over time: bars of hours, days or weeks, next to those of the previous period, and this month. */
+
 import { and, between, desc, inArray, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { SQLiteColumn } from 'drizzle-orm/sqlite-core'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
+import { flatMapInOrder, mapInOrder } from '../../lib/in-order.ts'
 import { iso } from '../../lib/iso.ts'
+import { programName } from '../../lib/user-agent.ts'
 import { type Day, daysBetween, localDate } from '../../lib/zoned-days.ts'
 import { filled } from '../form-query.ts'
 import { MAX_CLIENTS } from '../log/counted-clients.ts'
@@ -59,32 +62,33 @@ const MAX_DAYS_OF_HOURS = 2
 const MAX_DAYS = 62
 
 /** `now` is ms since epoch. Throws like `report`. */
-export const reportBars = (
+export const reportBars = async (
   db: Db,
   { query, chart }: { query: ReportQuery; chart: ChartChoice },
   hiddenFields: HiddenFields,
   now: number,
-): ReportBars => {
+): Promise<ReportBars> => {
   const { startDate, timezone, days } = getRange(query, now)
   const narrowing = getWhere(query, hiddenFields)
   const spans = getSpans(days)
   const first = new Date(Date.parse(startDate) - days.length * DAY_MS).toISOString().slice(0, 10)
   const past = getSpans(daysBetween(first, days.length, timezone))
-  const sumsIn = (some: readonly Span[]) => sumsBySpan(db, some, { dimension: 'all', narrowing }).map(allOf)
-  const [sums, previous] = [sumsIn(spans), sumsIn(past)]
+  const sumsIn = async (some: readonly Span[]) =>
+    (await sumsBySpan(db, some, { dimension: 'all', narrowing })).map(allOf)
+  const [sums, previous] = [await sumsIn(spans), await sumsIn(past)]
   const isHourly = days.length <= MAX_DAYS_OF_HOURS
   return {
     ...chart,
-    bars: spans.map((span, n) => ({
+    bars: await mapInOrder(spans, async (span, n) => ({
       from: iso(span.from),
       to: iso(span.to),
       sums: sums[n] ?? NOTHING,
       previous: previous[n] ?? NOTHING,
-      firstToken: chart.measure === 'latency' ? getFirstToken(db, query, hiddenFields, [span, past[n]]) : null,
+      firstToken: chart.measure === 'latency' ? await getFirstToken(db, query, hiddenFields, [span, past[n]]) : null,
     })),
     ticks: isHourly ? getTicks({ ...getWhole(spans), zone: timezone }) : ticksOfBars(spans, timezone),
-    layers: getLayers(db, spans, { chart, narrowing, hiddenFields }),
-    month: toMonth((span) => sumsIn([span])[0] ?? NOTHING, timezone, now),
+    layers: await getLayers(db, spans, { chart, narrowing, hiddenFields }),
+    month: await toMonth(async (span) => (await sumsIn([span]))[0] ?? NOTHING, timezone, now),
   }
 }
 
@@ -111,20 +115,23 @@ interface Layering {
   hiddenFields: HiddenFields
 }
 
-const getLayers = (
+const getLayers = async (
   db: Db,
   spans: readonly Span[],
   { chart, narrowing, hiddenFields }: Layering,
-): ReportBars['layers'] => {
+): Promise<ReportBars['layers']> => {
   const { stack, measure } = chart
   if (stack === 'none' || measure === 'latency' || measure === 'cache') return []
   if (stack === 'key' && hiddenFields.hidesKeys) return []
   if (stack === 'account' && hiddenFields.scope !== 'all') return []
-  const bySpan = sumsBySpan(db, spans, { dimension: stack, narrowing })
+  const bySpan = await sumsBySpan(db, spans, { dimension: stack, narrowing })
   const ids = new Set(bySpan.flatMap((byId) => [...byId.keys()]))
-  const names = getNames(db, hiddenFields)
-  const getName = (id: string) =>
-    stack === 'account' ? names.accounts.get(id) : stack === 'key' ? names.keys.get(id) : id
+  const names = await getNames(db, hiddenFields)
+  const getName = (id: string) => {
+    if (stack === 'account') return names.accounts.get(id)
+    if (stack === 'key') return names.keys.get(id)
+    return stack === 'client' ? programName(id) : id
+  }
   const layers = [...ids].map((id) => {
     const sums = bySpan.map((byId) => byId.get(id) ?? NOTHING)
     return { id: id === '' ? null : id, name: id === '' ? null : (getName(id) ?? null), sums }
@@ -159,12 +166,12 @@ const SAMPLE = 100
 const PARTS = 4
 
 /** `spans`: the bar and the previous one. */
-const getFirstToken = (
+const getFirstToken = async (
   db: Db,
   { account_id: accounts, api_key_id: keys, model, client }: ReportQuery,
   { scope, hidesKeys }: HiddenFields,
   [span, past]: readonly [Span, Span | undefined],
-): ReportBar['firstToken'] => {
+): Promise<ReportBar['firstToken']> => {
   const where = and(
     isNotNull(requests.firstEventMs),
     keyIdInScope(scope, requests.keyId),
@@ -175,24 +182,26 @@ const getFirstToken = (
     or(client.includes(NONE_FILTER) ? isNull(requests.userAgent) : undefined, clientWhere(client)),
   )
   const parts = span.to - span.from <= HOUR_MS ? 1 : PARTS
-  const sample = ({ from, to }: Span): number[] =>
-    Array.from({ length: parts }, (_, part) => {
-      const [start, end] = [part, part + 1].map((n) => from + ((to - from) * n) / parts)
-      return db
-        .select({ ms: sql<number>`${requests.firstEventMs}` })
-        .from(requests)
-        .where(and(between(requests.startedAt, start ?? from, (end ?? to) - 1), where))
-        .orderBy(desc(requests.startedAt))
-        .limit(SAMPLE / parts)
-        .all()
-    })
-      .flatMap((rows) => rows.map(({ ms }) => ms))
-      .sort((a, b) => a - b)
-  const times = sample(span)
+  const sample = async ({ from, to }: Span): Promise<number[]> =>
+    (
+      await flatMapInOrder([...Array(parts).keys()], async (part) => {
+        const [start, end] = [part, part + 1].map((n) => from + ((to - from) * n) / parts)
+        return (
+          await db
+            .select({ ms: sql<number>`${requests.firstEventMs}` })
+            .from(requests)
+            .where(and(between(requests.startedAt, start ?? from, (end ?? to) - 1), where))
+            .orderBy(desc(requests.startedAt))
+            .limit(SAMPLE / parts)
+            .all()
+        ).map(({ ms }) => ms)
+      })
+    ).sort((a, b) => a - b)
+  const times = await sample(span)
   const at = (sorted: readonly number[], share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? null
   const [p50, p95] = [at(times, 0.5), at(times, 0.95)]
   if (p50 === null || p95 === null) return null
-  return { p50, p95, previousP50: past ? at(sample(past), 0.5) : null }
+  return { p50, p95, previousP50: past ? at(await sample(past), 0.5) : null }
 }
 
 const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefined =>
@@ -201,10 +210,14 @@ const idWhere = (column: SQLiteColumn, asked: readonly string[]): SQL | undefine
     : or(inArray(column, [...asked]), asked.includes(NONE_FILTER) ? isNull(column) : undefined)
 
 /** The pace of less than a day is meaningless. */
-const toMonth = (getSum: (span: Span) => Sums, zone: string, now: number): ReportBars['month'] => {
+const toMonth = async (
+  getSum: (span: Span) => Promise<Sums>,
+  zone: string,
+  now: number,
+): Promise<ReportBars['month']> => {
   const first = `${localDate(now, zone).slice(0, 8)}01`
   const length = new Date(Date.UTC(Number(first.slice(0, 4)), Number(first.slice(5, 7)), 0)).getUTCDate()
   const { from, to } = getWhole(daysBetween(first, length, zone))
-  const spentUsd = getSum({ from, to }).costUsd
+  const spentUsd = (await getSum({ from, to })).costUsd
   return { spentUsd, paceUsd: now - from < DAY_MS ? null : (spentUsd / (now - from)) * (to - from) }
 }

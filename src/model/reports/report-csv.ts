@@ -17,6 +17,9 @@ const COLUMNS: readonly (readonly [head: string, value: (line: ReportLine) => st
   ['output_tokens', ({ outputTokens }) => outputTokens],
   ['cost_usd', ({ costUsd }) => costUsd.toFixed(6)],
   ['unpriced_requests', ({ unpriced }) => unpriced],
+  ['moves', ({ moves }) => moves],
+  ['avoidable_moves', ({ avoidableMoves }) => avoidableMoves],
+  ['moved_input_tokens', ({ movedInputTokens }) => movedInputTokens],
 ]
 
 export interface CsvPage {
@@ -35,14 +38,14 @@ const MAX_LINES = 100_000
  * The next lines of the file; `place` null starts with the headings. `before`: lines so far; after a hundred thousand a
  * last line says that the file was cut off. `now` is ms since epoch. Throws like `report`.
  */
-export const reportCsv = (
+export const reportCsv = async (
   db: Db,
   query: ReportQuery,
   hiddenFields: HiddenFields,
   { now, place, before }: { now: number; place: LinePlace | null; before: number },
-): CsvPage => {
+): Promise<CsvPage> => {
   const from = place ?? { day: 0, after: null }
-  const { lines, next } = reportLines(db, query, hiddenFields, { now, place: from, limit: LINES })
+  const { lines, next } = await reportLines(db, query, hiddenFields, { now, place: from, limit: LINES })
   const rows = lines.map((line) => COLUMNS.map(([, value]): string | number => value(line)))
   if (place === null) rows.unshift(COLUMNS.map(([head]) => head))
   const isCutOff = next !== null && before + lines.length >= MAX_LINES

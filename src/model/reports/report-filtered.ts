@@ -19,14 +19,14 @@ import {
 const DAYS_AT_ONCE = 31
 
 /** `narrowing` is a condition on rows of `request_hours`. */
-export const getFilteredUsage = (db: Db, { days, before }: Range, narrowing: SQL): Use => {
+export const getFilteredUsage = async (db: Db, { days, before }: Range, narrowing: SQL): Promise<Use> => {
   const sums = days.map(nothing)
   const accounts = days.map(() => new Set<string>())
   const by = { account: newSums(), key: newSums(), model: newSums(), client: newSums(), source: newSums() }
   for (let first = 0; first < days.length; first += DAYS_AT_ONCE) {
     const some = days.slice(first, first + DAYS_AT_ONCE)
     const places = new Map(some.flatMap((day, n) => toHours(day).map((hour) => [hour, first + n])))
-    for (const row of rowsIn(db, getWhole(some), narrowing)) {
+    for (const row of await rowsIn(db, getWhole(some), narrowing)) {
       const place = places.get(row.hour)
       if (place === undefined) continue
       addSums(sums[place]!, row) // every day has an entry
@@ -38,7 +38,7 @@ export const getFilteredUsage = (db: Db, { days, before }: Range, narrowing: SQL
   return {
     days: sums,
     activeAccounts: accounts.map(({ size }) => size),
-    before: getSum(db, before, narrowing),
+    before: await getSum(db, before, narrowing),
     by: {
       account: sharesIn(by.account),
       key: sharesIn(by.key),
@@ -63,14 +63,14 @@ interface Row extends Sums {
   source: string
 }
 
-const rowsIn = (db: Db, span: Span, narrowing: SQL): Row[] =>
+const rowsIn = (db: Db, span: Span, narrowing: SQL): Promise<Row[]> =>
   db.all(sql`
     SELECT hour, account_id AS account, key_id AS "key", model, client, source_id AS source,
       ${sql.raw(SELECTED)} FROM request_hours
     WHERE ${within(span, narrowing)}`)
 
-const getSum = (db: Db, span: Span, narrowing: SQL): Sums =>
-  db.all<Sums>(sql`SELECT ${sql.raw(TOTALS)} FROM request_hours WHERE ${within(span, narrowing)}`)[0] ?? NOTHING
+const getSum = async (db: Db, span: Span, narrowing: SQL): Promise<Sums> =>
+  (await db.all<Sums>(sql`SELECT ${sql.raw(TOTALS)} FROM request_hours WHERE ${within(span, narrowing)}`))[0] ?? NOTHING
 
 const within = ({ from, to }: Span, narrowing: SQL): SQL => sql`hour >= ${from} AND hour < ${to} AND ${narrowing}`
 

@@ -11,6 +11,12 @@ export interface Sums {
   costUsd: number
   /** Requests whose model has no price, missing from the cost. */
   unpriced: number
+  /** Requests that moved their conversation to another account. */
+  moves: number
+  /** Moves whose previous account could have served the request for less. */
+  avoidableMoves: number
+  /** Cached tokens that moves lost. */
+  movedInputTokens: number
 }
 
 export const NOTHING: Sums = Object.freeze({
@@ -22,6 +28,9 @@ export const NOTHING: Sums = Object.freeze({
   outputTokens: 0,
   costUsd: 0,
   unpriced: 0,
+  moves: 0,
+  avoidableMoves: 0,
+  movedInputTokens: 0,
 })
 
 /** Written out, because a report calls it a hundred thousand times. */
@@ -34,6 +43,9 @@ export const addSums = (sums: Sums, row: Sums): void => {
   sums.outputTokens += row.outputTokens
   sums.costUsd += row.costUsd
   sums.unpriced += row.unpriced
+  sums.moves += row.moves
+  sums.avoidableMoves += row.avoidableMoves
+  sums.movedInputTokens += row.movedInputTokens
 }
 
 /** In ms since epoch, end excluded; contains the hours that begin in it. */
@@ -75,6 +87,9 @@ const COLUMNS = {
   output_tokens: 'outputTokens',
   cost_micros: 'costUsd',
   unpriced: 'unpriced',
+  moves: 'moves',
+  avoidable_moves: 'avoidableMoves',
+  moved_tokens: 'movedInputTokens',
 } as const
 
 /** The columns of the totals tables. */

@@ -17,41 +17,47 @@ import {
 } from './report-sums.ts'
 import { DAY_HOURS, type Dimension, getSummedUntil, ID_OF, LONG_HOURS } from './request-spans.ts'
 
-export const getUsage = (db: Db, { days, before }: Range): Use => {
-  const upTo = getSummedUntil(db)
+export const getUsage = async (db: Db, { days, before }: Range): Promise<Use> => {
+  const upTo = await getSummedUntil(db)
   const all = getWhole(days)
-  const [past = NOTHING, ...sums] = getSums(db, [before, ...days], upTo)
+  const [past = NOTHING, ...sums] = await getSums(db, [before, ...days], upTo)
   const by = (dimension: Exclude<Dimension, 'all'>) => getShares(db, dimension, all, upTo)
   return {
     days: sums,
-    activeAccounts: activeAccounts(db, days, upTo),
+    activeAccounts: await activeAccounts(db, days, upTo),
     before: past,
-    by: { account: by('account'), key: by('key'), model: by('model'), client: by('client'), source: by('source') },
+    by: {
+      account: await by('account'),
+      key: await by('key'),
+      model: await by('model'),
+      client: await by('client'),
+      source: await by('source'),
+    },
   }
 }
 
-const getSums = (db: Db, spans: readonly Span[], upTo: number): Sums[] => {
+const getSums = async (db: Db, spans: readonly Span[], upTo: number): Promise<Sums[]> => {
   const pieces = spans.flatMap((span, n) =>
     getPieces(span, { sizes: [DAY_HOURS, 1], upTo }).map((piece) => ({ n, ...piece })),
   )
   const sums = spans.map(() => ({ ...NOTHING }))
   for (const [spanHours, some] of Map.groupBy(pieces, (piece) => piece.spanHours)) {
     const list = JSON.stringify(some.map(({ from, to }) => [from, to]))
-    const rows = db.all<Sums & { place: number }>(sql`
+    const rows = await db.all<Sums & { place: number }>(sql`
       SELECT piece.key AS place, ${sql.raw(TOTALS)} FROM json_each(${list}) AS piece
-      CROSS JOIN ${keptIn({ spanHours, from: sql`piece.value ->> 0`, to: sql`piece.value ->> 1` }, 'all')}
+      CROSS JOIN ${keptIn({ spanHours, ...PIECE }, 'all')}
       GROUP BY piece.key`)
     for (const { place, ...row } of rows) addSums(sums[some[place]!.n]!, row) // index in this list
   }
   return sums
 }
 
-const getShares = (db: Db, dimension: Exclude<Dimension, 'all'>, span: Span, upTo: number): Shares => {
+const getShares = async (db: Db, dimension: Exclude<Dimension, 'all'>, span: Span, upTo: number): Promise<Shares> => {
   const parts = getPieces(span, { sizes: [LONG_HOURS, DAY_HOURS], upTo }).map((piece) => {
     const id = sql.raw(piece.spanHours === null ? ID_OF[dimension] : 'id')
     return sql`SELECT ${id} AS id, ${sql.raw(KEPT_COLUMNS)} FROM ${keptIn(piece, dimension)}`
   })
-  return db.all(sql`SELECT id, ${sql.raw(TOTALS)} FROM (${sql.join(parts, sql` UNION ALL `)}) GROUP BY id`)
+  return db.all(sql`SELECT id, ${sql.raw(TOTALS)} FROM (${sql.join(parts, sql` UNION ALL `)}) AS parts GROUP BY id`)
 }
 
 /** A part of a time span; `spanHours` null: read hour by hour. */
@@ -75,6 +81,12 @@ const getPieces = ({ from, to }: Span, { sizes, upTo }: { sizes: readonly number
   ]
 }
 
+/** The start and end of one piece in a JSON list. */
+const PIECE = {
+  from: sql`CAST(json_extract(piece.value, '$[0]') AS BIGINT)`,
+  to: sql`CAST(json_extract(piece.value, '$[1]') AS BIGINT)`,
+}
+
 type Bounds = Pick<Piece, 'spanHours'> & Record<'from' | 'to', number | SQL>
 
 const keptIn = ({ spanHours, from, to }: Bounds, dimension: Dimension): SQL =>
@@ -86,22 +98,21 @@ const keptIn = ({ spanHours, from, to }: Bounds, dimension: Dimension): SQL =>
  * Usage per span by the id of the dimension; spans without requests have an empty map. `narrowing` is a condition on
  * `request_hours`, whose rows are then read individually.
  */
-export const sumsBySpan = (
+export const sumsBySpan = async (
   db: Db,
   spans: readonly Span[],
   { dimension, narrowing }: { dimension: Dimension; narrowing: SQL | undefined },
-): Map<string, Sums>[] => {
-  const upTo = getSummedUntil(db)
+): Promise<Map<string, Sums>[]> => {
+  const upTo = await getSummedUntil(db)
   const sizes = narrowing ? [] : dimension === 'all' ? [DAY_HOURS, 1] : [DAY_HOURS]
   const pieces = spans.flatMap((span, n) => getPieces(span, { sizes, upTo }).map((piece) => ({ n, ...piece })))
   const found = spans.map(() => new Map<string, Sums>())
   for (const [spanHours, some] of Map.groupBy(pieces, (piece) => piece.spanHours)) {
     const list = JSON.stringify(some.map(({ from, to }) => [from, to]))
     const id = sql.raw(spanHours === null ? ID_OF[dimension] : 'request_spans.id')
-    const bounds = { spanHours, from: sql`piece.value ->> 0`, to: sql`piece.value ->> 1` }
-    const rows = db.all<Sums & { place: number; group: string }>(sql`
+    const rows = await db.all<Sums & { place: number; group: string }>(sql`
       SELECT piece.key AS place, ${id} AS "group", ${sql.raw(TOTALS)} FROM json_each(${list}) AS piece
-      CROSS JOIN ${keptIn(bounds, dimension)} AND ${narrowing ?? sql`TRUE`}
+      CROSS JOIN ${keptIn({ spanHours, ...PIECE }, dimension)} AND ${narrowing ?? sql`TRUE`}
       GROUP BY piece.key, "group"`)
     for (const { place, group, ...row } of rows)
       addSums(

@@ -1,10 +1,11 @@
 /** Usage in a range of days, from the hourly totals: by day, model, account and key, next to the previous period. */
-import { and, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, Column, gte, inArray, is, lt, type SQL, sql } from 'drizzle-orm'
 import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { requestHours } from '../../../db/schema/requests.ts'
 import { AppError } from '../../errors.ts'
 import { DAY_MS } from '../../lib/durations.ts'
+import { programName } from '../../lib/user-agent.ts'
 import { daysBefore, daysBetween, isZone, localDate } from '../../lib/zoned-days.ts'
 import { accountNames } from '../accounts/account-names.ts'
 import { filled, oneOrMany } from '../form-query.ts'
@@ -86,14 +87,14 @@ export interface Report {
 }
 
 /** `now` is ms since epoch. Throws `validation_error` for a range that ends before it begins or spans over 730 days. */
-export const report = (db: Db, query: ReportQuery, hiddenFields: HiddenFields, now: number): Report => {
+export const report = async (db: Db, query: ReportQuery, hiddenFields: HiddenFields, now: number): Promise<Report> => {
   const { startDate, endDate, timezone, days, before } = getRange(query, now)
   const narrowing = getWhere(query, hiddenFields)
-  const use = narrowing ? getFilteredUsage(db, { days, before }, narrowing) : getUsage(db, { days, before })
-  const digests = narrowing ? null : getDigests(db, days)
+  const use = narrowing ? await getFilteredUsage(db, { days, before }, narrowing) : await getUsage(db, { days, before })
+  const digests = narrowing ? null : await getDigests(db, days)
   const total = addUp(use.days)
   const isOwn = hiddenFields.scope !== 'all'
-  const names = getNames(db, hiddenFields)
+  const names = await getNames(db, hiddenFields)
   const shares = (dimension: Exclude<Dimension, 'all'>, getName: (id: string) => string | null) =>
     getShares(use.by[dimension], { getName, total: total.requests })
   const byAccount = shares('account', (id) => names.accounts.get(id) ?? null)
@@ -116,7 +117,7 @@ export const report = (db: Db, query: ReportQuery, hiddenFields: HiddenFields, n
     })),
     byModel: shares('model', (id) => id),
     byAccount: isOwn ? [] : byAccount,
-    byClient: withFewClients(shares('client', (id) => id)),
+    byClient: withFewClients(shares('client', programName)),
     bySource: isOwn ? [] : ifAny(shares('source', (id) => names.sources.get(id) ?? null)),
     byKey: hiddenFields.hidesKeys ? null : shares('key', (id) => names.keys.get(id) ?? null),
   }
@@ -145,20 +146,20 @@ interface LinePage {
  * At most `limit` lines from `place`, one per day, model, account and key, for spreadsheets. Users who may not see keys
  * get one line for all keys. Throws like `report`.
  */
-export const reportLines = (
+export const reportLines = async (
   db: Db,
   query: ReportQuery,
   hiddenFields: HiddenFields,
   { now, place, limit }: { now: number; place: LinePlace; limit: number },
-): LinePage => {
+): Promise<LinePage> => {
   const where = getWhere(query, hiddenFields)
-  const names = getNames(db, hiddenFields)
+  const names = await getNames(db, hiddenFields)
   const { days } = getRange(query, now)
   const page: LinePage = { lines: [], next: place }
   for (let day = days[place.day]; day && page.next && page.lines.length < limit; day = days[page.next.day]) {
     const within = and(gte(requestHours.hour, day.from), lt(requestHours.hour, day.to), where)
     const room = limit - page.lines.length
-    const groups = getGroups(db, within, { hiddenFields, after: page.next.after, limit: room })
+    const groups = await getGroups(db, within, { hiddenFields, after: page.next.after, limit: room })
     page.lines.push(...groups.map((group) => getLine(day.date, group, names)))
     const last = groups.length === room ? groups.at(-1) : undefined
     page.next = last ? { day: page.next.day, after: last } : { day: page.next.day + 1, after: null }
@@ -235,18 +236,23 @@ interface GroupPage {
   limit: number
 }
 
-const getGroups = (db: Db, where: SQL | undefined, { hiddenFields, after, limit }: GroupPage): Group[] => {
+const getGroups = async (
+  db: Db,
+  where: SQL | undefined,
+  { hiddenFields, after, limit }: GroupPage,
+): Promise<Group[]> => {
   const { model } = requestHours
   const accountId = hiddenFields.scope === 'all' ? requestHours.accountId : sql<string>`''`
   const keyId = hiddenFields.hidesKeys ? sql<string>`''` : requestHours.keyId
+  const shown = [accountId, keyId, model].filter((column) => is(column, Column)) // PostgreSQL rejects a constant there
   const isBehind =
     after && sql`(${accountId}, ${keyId}, ${model}) > (${after.accountId}, ${after.keyId}, ${after.model})`
   return db
     .select({ accountId: sql<string>`${accountId}`, keyId: sql<string>`${keyId}`, model, ...SUMS })
     .from(requestHours)
     .where(and(where, isBehind ?? undefined))
-    .groupBy(accountId, keyId, model)
-    .orderBy(accountId, keyId, model)
+    .groupBy(...shown)
+    .orderBy(...shown)
     .limit(limit)
     .all()
 }
@@ -298,10 +304,10 @@ const withFewClients = (shares: readonly ReportShare[]): ReportShare[] => {
 
 const getComparison = (previous: Sums): Report['comparison'] => ({ canCompare: previous.requests > 0, previous })
 
-type Names = ReturnType<typeof getNames>
+type Names = Awaited<ReturnType<typeof getNames>>
 
-export const getNames = (db: Db, hiddenFields: HiddenFields) => ({
-  accounts: accountNames(db, hiddenFields),
-  sources: sourceNames(db),
-  keys: new Map(keyNames(db, hiddenFields.scope).map(({ id, name }) => [id, name])),
+export const getNames = async (db: Db, hiddenFields: HiddenFields) => ({
+  accounts: await accountNames(db, hiddenFields),
+  sources: await sourceNames(db),
+  keys: new Map((await keyNames(db, hiddenFields.scope)).map(({ id, name }) => [id, name])),
 })

@@ -1,8 +1,10 @@
 /** Medians, reasoning tokens and conversations of days, from a digest of each hour and the log of the last two. */
+
 import { and, asc, gte, lt } from 'drizzle-orm'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { type Histogram, requestDigests, requests } from '../../../db/schema/requests.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { readFact, writeFact } from '../facts.ts'
 import { counted } from '../log/counted-requests.ts'
 import type { Span } from './report-sums.ts'
@@ -28,18 +30,21 @@ const getMiddle = (bucket: number, lowest: number): number => lowest * STEP ** (
 
 const FACT = 'hours_digested_up_to'
 
-const digestedUpTo = (db: Db): number => Number(readFact(db, FACT) ?? 0)
+const digestedUpTo = async (db: Db): Promise<number> => Number((await readFact(db, FACT)) ?? 0)
+
+/** Lets `digestHour` start over, for rows that are stored late. Hours that have a digest keep it. */
+export const restartDigests = (tx: Tx): Promise<void> => writeFact(tx, FACT, '0')
 
 /** Adds the digest of the next hour with requests, up to `before` (a full hour, ms since epoch). Returns whether there may be more. */
-export const digestHour = (tx: Tx, before: number): boolean => {
-  const from = digestedUpTo(tx)
-  const next = from >= before ? undefined : firstFrom(tx, from)
+export const digestHour = async (tx: Tx, before: number): Promise<boolean> => {
+  const from = await digestedUpTo(tx)
+  const next = from >= before ? undefined : await firstFrom(tx, from)
   if (next === undefined || next >= before) {
-    if (from < before) writeFact(tx, FACT, String(before))
+    if (from < before) await writeFact(tx, FACT, String(before))
     return false
   }
   const hour = next - (next % HOUR_MS)
-  const digest = getDigest(tx, { from: hour, to: hour + HOUR_MS })
+  const digest = await getDigest(tx, { from: hour, to: hour + HOUR_MS })
   const row = {
     hour,
     reasoningTokens: digest.reasoningTokens,
@@ -47,19 +52,21 @@ export const digestHour = (tx: Tx, before: number): boolean => {
     speed: [...digest.speed],
     conversations: [...digest.conversations],
   }
-  tx.insert(requestDigests).values(row).onConflictDoNothing().run()
-  writeFact(tx, FACT, String(hour + HOUR_MS))
+  await tx.insert(requestDigests).values(row).onConflictDoNothing().run()
+  await writeFact(tx, FACT, String(hour + HOUR_MS))
   return true
 }
 
-const firstFrom = (db: Db, from: number): number | undefined =>
-  db
-    .select({ at: requests.startedAt })
-    .from(requests)
-    .where(gte(requests.startedAt, from))
-    .orderBy(asc(requests.startedAt))
-    .limit(1)
-    .get()?.at
+const firstFrom = async (db: Db, from: number): Promise<number | undefined> =>
+  (
+    await db
+      .select({ at: requests.startedAt })
+      .from(requests)
+      .where(gte(requests.startedAt, from))
+      .orderBy(asc(requests.startedAt))
+      .limit(1)
+      .get()
+  )?.at
 
 interface Digest {
   reasoningTokens: number
@@ -75,10 +82,10 @@ const newDigest = (): Digest => ({
   conversations: new Set(),
 })
 
-const getDigest = (db: Db, { from, to }: Span): Digest => {
+const getDigest = async (db: Db, { from, to }: Span): Promise<Digest> => {
   const digest = newDigest()
   const { status, firstEventMs, totalMs, outputTokens, reasoningTokens, conversationHash } = requests
-  const rows = db
+  const rows = await db
     .select({ status, firstEventMs, totalMs, outputTokens, reasoningTokens, conversationHash })
     .from(requests)
     .where(and(gte(requests.startedAt, from), lt(requests.startedAt, to), counted()))
@@ -100,18 +107,18 @@ const addOne = (histogram: Map<number, number>, bucket: number, count = 1): void
 }
 
 /** One per day, and all days together. An hour belongs to the day in which it begins. */
-export const getDigests = (db: Db, days: readonly Span[]): { days: DayDigest[]; total: DayDigest } => {
-  const upTo = digestedUpTo(db)
+export const getDigests = async (db: Db, days: readonly Span[]): Promise<{ days: DayDigest[]; total: DayDigest }> => {
+  const upTo = await digestedUpTo(db)
   const all = newDigest()
-  const found = days.map(({ from, to }) => {
+  const found = await mapInOrder(days, async ({ from, to }) => {
     const day = newDigest()
-    const stored = db
+    const stored = await db
       .select()
       .from(requestDigests)
       .where(and(gte(requestDigests.hour, from), lt(requestDigests.hour, Math.min(to, upTo))))
       .all()
     for (const row of stored) addDigest(day, row)
-    if (to > upTo) addDigest(day, getDigest(db, { from: Math.max(from, upTo), to }))
+    if (to > upTo) addDigest(day, await getDigest(db, { from: Math.max(from, upTo), to }))
     addDigest(all, day)
     return shown(day)
   })

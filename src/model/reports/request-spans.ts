@@ -1,10 +1,13 @@
 /** Totals of days and longer spans, so that reports over years need not read every hour. They always match the hours. */
-import type { Database } from 'bun:sqlite'
 import { sql } from 'drizzle-orm'
+import { toSnakeCase } from 'drizzle-orm/casing'
 import type { Db, Tx } from '../../../db/commit.ts'
-import type { DIMENSIONS, requestHours } from '../../../db/schema/requests.ts'
+import type { Query } from '../../../db/connection.ts'
+import { type DIMENSIONS, type requestHours, requestSpans } from '../../../db/schema/requests.ts'
+import { type Insertion, inKeyOrder, insertInto } from '../../../db/statements.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
 import { readFact, writeFact } from '../facts.ts'
+import { NO_COUNTS } from '../sums.ts'
 
 export type Dimension = (typeof DIMENSIONS)[number]
 export type HourSum = typeof requestHours.$inferInsert
@@ -43,72 +46,98 @@ const SUMMED = [
   'requests',
   'errors',
   'cancelled',
-  'input_tokens',
-  'cached_input_tokens',
-  'output_tokens',
-  'cost_micros',
+  'inputTokens',
+  'cachedInputTokens',
+  'outputTokens',
+  'costMicros',
   'unpriced',
+  'moves',
+  'avoidableMoves',
+  'movedTokens',
 ] as const
+const COLUMNS = SUMMED.map(toSnakeCase)
 
-const ADD = `INSERT INTO request_spans (span_hours, dimension, start, id, ${SUMMED}, active_hours)`
-const TO_THOSE_THERE = `ON CONFLICT DO UPDATE SET ${SUMMED.map((column) => `${column} = ${column} + excluded.${column}`)},
-  active_hours = active_hours | excluded.active_hours`
+const ADD = `INSERT INTO request_spans (span_hours, dimension, start, id, ${COLUMNS}, active_hours)`
+const TO_THOSE_THERE = `ON CONFLICT (span_hours, dimension, start, id) DO UPDATE SET
+  ${COLUMNS.map((column) => `${column} = request_spans.${column} + excluded.${column}`)},
+  active_hours = request_spans.active_hours | excluded.active_hours`
 
 const FACT = 'hours_added_up_to'
+/** The query for the ledger. Its transaction must see a value that stays valid until it ends. */
+export const SUMMED_UNTIL: Query = { sql: 'SELECT value FROM facts WHERE name = ?', bindings: [FACT] }
 
 /** Hours that began before this (ms since epoch) are in the spans; later ones are not. */
-export const getSummedUntil = (db: Db): number => Number(readFact(db, FACT) ?? 0)
+export const getSummedUntil = async (db: Db): Promise<number> => Number((await readFact(db, FACT)) ?? 0)
 
 /**
  * Adds up the next hours, with about `rows` totals, up to `before` (a full hour, ms since epoch). Returns whether there
  * may be more.
  */
-export const addUpHours = (tx: Tx, { before, rows }: { before: number; rows: number }): boolean => {
-  const from = getSummedUntil(tx)
+export const addUpHours = async (tx: Tx, { before, rows }: { before: number; rows: number }): Promise<boolean> => {
+  await waitForLedgers(tx)
+  const from = await getSummedUntil(tx)
   if (from >= before) return false
-  const next = hourAt(tx, from, rows)
-  const to = Math.min(before, next === null ? before : Math.max(next, firstHour(tx, from) + HOUR_MS))
-  for (const [spanHours, dimension] of KEPT) tx.run(sql.raw(addSql(spanHours, dimension, { from, to })))
-  writeFact(tx, FACT, String(to))
+  const next = await hourAt(tx, from, rows)
+  const to = Math.min(before, next === null ? before : Math.max(next, (await firstHour(tx, from)) + HOUR_MS))
+  for (const [spanHours, dimension] of KEPT) await tx.run(sql.raw(addSql(spanHours, dimension, { from, to })))
+  await writeFact(tx, FACT, String(to))
   return to < before
 }
 
+/** Lets `addUpHours` start over. Until then, reports read the hours. For hours that are stored late, such as imported ones. */
+export const restartSums = async (tx: Tx): Promise<void> => {
+  await waitForLedgers(tx)
+  if ((await getSummedUntil(tx)) === 0) return
+  await tx.delete(requestSpans).run()
+  await writeFact(tx, FACT, '0')
+}
+
+/**
+ * Waits for the ledgers by locking the fact. On PostgreSQL, the ledgers of all nodes hold this lock while they write,
+ * so no hour is added up while they add to it.
+ */
+const waitForLedgers = (tx: Tx) => tx.run(sql`UPDATE facts SET value = value WHERE name = ${FACT}`)
+
 const addSql = (spanHours: number, dimension: Dimension, { from, to }: { from: number; to: number }): string =>
   `${ADD} SELECT ${spanHours}, '${dimension}', hour - hour % ${spanHours * HOUR_MS} AS span_start, ${ID_OF[dimension]} AS span_id,
-    ${SUMMED.map((column) => `sum(${column})`)}, ${spanHours === DAY_HOURS ? `sum(DISTINCT 1 << hour / ${HOUR_MS} % 24)` : 0}
+    ${COLUMNS.map((column) => `sum(${column})`)}, ${spanHours === DAY_HOURS ? `sum(DISTINCT 1 << CAST(hour / ${HOUR_MS} % 24 AS INTEGER))` : 0}
   FROM request_hours WHERE hour >= ${from} AND hour < ${to}
   GROUP BY span_start, span_id ${TO_THOSE_THERE}`
 
-/** For the ledger: adds a long request to an hour already added up. The schema must exist. */
-export const lateHourWriter = (sqlite: Database) => {
-  const upTo = sqlite.prepare<{ value: string }, [string]>('SELECT value FROM facts WHERE name = ?')
-  const add = sqlite.prepare(`${ADD} VALUES ($spanHours, $dimension, $start, $id, $requests, $errors, $cancelled,
-    $inputTokens, $cachedInputTokens, $outputTokens, $costMicros, $unpriced, $activeHours) ${TO_THOSE_THERE}`)
-  return (sums: Iterable<HourSum>): void => {
-    const end = Number(upTo.get(FACT)?.value ?? 0)
-    for (const { hour, accountId, keyId, model, client = '', sourceId = '', ...added } of sums) {
-      if (hour >= end) continue
-      const ids: Record<Dimension, string> = {
-        all: '',
-        account: accountId,
-        key: keyId,
-        model,
-        client,
-        source: sourceId,
-      }
-      for (const [spanHours, dimension] of KEPT) {
-        const start = hour - (hour % (spanHours * HOUR_MS))
-        const activeHours = spanHours === DAY_HOURS ? 1 << ((hour - start) / HOUR_MS) : 0
-        add.run({ spanHours, dimension, start, id: ids[dimension], ...added, activeHours })
-      }
+const intoSpans = insertInto(requestSpans, { onConflict: TO_THOSE_THERE })
+
+/** For the ledger: adds long requests to hours before `summedUntil`, which are already added up. */
+export const addLateHours = (sums: Iterable<HourSum>, summedUntil: number): Insertion => {
+  const spans = new Map<string, SpanSum>()
+  for (const sum of sums) {
+    if (sum.hour >= summedUntil) continue
+    for (const [spanHours, dimension] of KEPT) {
+      const start = sum.hour - (sum.hour % (spanHours * HOUR_MS))
+      const id = idIn(sum, dimension)
+      const name = `${spanHours}\0${dimension}\0${start}\0${id}`
+      const span = spans.getOrInsertComputed(name, () => ({ spanHours, dimension, start, id, ...nothing() }))
+      for (const summed of SUMMED) span[summed] = (span[summed] ?? 0) + (sum[summed] ?? 0)
+      if (spanHours === DAY_HOURS) span.activeHours |= 1 << ((sum.hour - start) / HOUR_MS)
     }
   }
+  return intoSpans(inKeyOrder(spans))
 }
 
-const firstHour = (tx: Tx, from: number): number => hourAt(tx, from, 0) ?? from
+type SpanSum = typeof requestSpans.$inferInsert
+
+const nothing = () => ({ ...NO_COUNTS, activeHours: 0 })
+
+const idIn = (sum: HourSum, dimension: Dimension): string => {
+  const { accountId, keyId, model, client = '', sourceId = '' } = sum
+  return { all: '', account: accountId, key: keyId, model, client, source: sourceId }[dimension]
+}
+
+const firstHour = async (tx: Tx, from: number): Promise<number> => (await hourAt(tx, from, 0)) ?? from
 
 /** The hour of the total after `skipped` others, from `from` on. */
-const hourAt = (tx: Tx, from: number, skipped: number): number | null =>
-  tx.all<{ hour: number }>(
-    sql`SELECT hour FROM request_hours WHERE hour >= ${from} ORDER BY hour LIMIT 1 OFFSET ${skipped}`,
+const hourAt = async (tx: Tx, from: number, skipped: number): Promise<number | null> =>
+  (
+    await tx.all<{ hour: number }>(
+      sql`SELECT hour FROM request_hours WHERE hour >= ${from} ORDER BY hour LIMIT 1 OFFSET ${skipped}`,
+    )
   )[0]?.hour ?? null

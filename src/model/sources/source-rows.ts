@@ -28,34 +28,30 @@ interface Doing {
 export const keyContext = (id: string): string => `model_sources.api_key.${id}`
 
 /** By name, then id. */
-export const listSources = (db: Db): StoredSource[] => {
+export const listSources = async (db: Db): Promise<StoredSource[]> => {
   const models = Map.groupBy(
-    db.select().from(sourceModels).orderBy(asc(sourceModels.model)).all(),
+    await db.select().from(sourceModels).orderBy(asc(sourceModels.model)).all(),
     ({ sourceId }) => sourceId,
   )
-  return db
-    .select()
-    .from(modelSources)
-    .orderBy(asc(modelSources.name), asc(modelSources.id))
-    .all()
-    .map((row) => ({ ...row, models: models.get(row.id) ?? [] }))
+  return (await db.select().from(modelSources).orderBy(asc(modelSources.name), asc(modelSources.id)).all()).map(
+    (row) => ({ ...row, models: models.get(row.id) ?? [] }),
+  )
 }
 
 /** Id → name. */
-export const sourceNames = (db: Db): ReadonlyMap<string, string> =>
+export const sourceNames = async (db: Db): Promise<ReadonlyMap<string, string>> =>
   new Map(
-    db
-      .select({ id: modelSources.id, name: modelSources.name })
-      .from(modelSources)
-      .all()
-      .map(({ id, name }) => [id, name]),
+    (await db.select({ id: modelSources.id, name: modelSources.name }).from(modelSources).all()).map(({ id, name }) => [
+      id,
+      name,
+    ]),
   )
 
 /** Throws `not_found`. */
-export const getSource = (db: Db, id: string): StoredSource => {
-  const row = db.select().from(modelSources).where(eq(modelSources.id, id)).get()
+export const getSource = async (db: Db, id: string): Promise<StoredSource> => {
+  const row = await db.select().from(modelSources).where(eq(modelSources.id, id)).get()
   if (!row) throw new AppError('not_found', { message: 'Model source not found.' })
-  const models = db
+  const models = await db
     .select()
     .from(sourceModels)
     .where(eq(sourceModels.sourceId, id))
@@ -82,13 +78,14 @@ const settable = ({ models, ...row }: StoredSource) => ({
 })
 
 /** `input.baseUrl` must have been checked. Throws `name_taken`, and what `requireConfirmation` does. */
-export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSource => {
+export const createSource = async (tx: Tx, input: NewSource, doing: Doing): Promise<StoredSource> => {
   const { actor, random } = doing
   doing.requireConfirmation()
-  requireFreeName(tx, input.name, null)
+  await requireFreeName(tx, input.name, null)
   const id = random.id('src')
   const times = { createdAt: actor.at, updatedAt: actor.at }
-  tx.insert(modelSources)
+  await tx
+    .insert(modelSources)
     .values({
       ...getColumns(input),
       id,
@@ -98,8 +95,8 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
       ...times,
     })
     .run()
-  replaceModels(tx, id, input.models, doing)
-  append(tx, actor, 'model_source_created', { target: id, details: { name: input.name, baseUrl: input.baseUrl } })
+  await replaceModels(tx, id, input.models, doing)
+  await append(tx, actor, 'model_source_created', { target: id, details: { name: input.name, baseUrl: input.baseUrl } })
   notice(tx, 'sources')
   return getSource(tx, id)
 }
@@ -109,11 +106,11 @@ export const createSource = (tx: Tx, input: NewSource, doing: Doing): StoredSour
  * go to another server: a change of scheme, host or port needs it again. Throws `not_found`, `edit_conflict`,
  * `name_taken`, `invalid_model_source_payload`, and what `requireConfirmation` does.
  */
-export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doing): StoredSource => {
+export const updateSource = async (tx: Tx, id: string, input: SourcePatch, doing: Doing): Promise<StoredSource> => {
   const { expectedVersion, apiKey, models, addModels, ...patch } = input
-  const before = getSource(tx, id)
+  const before = await getSource(tx, id)
   requireVersion(expectedVersion, sourceVersion(before))
-  if (patch.name !== undefined) requireFreeName(tx, patch.name, id)
+  if (patch.name !== undefined) await requireFreeName(tx, patch.name, id)
   const setsKey = apiKey !== undefined && !(!apiKey && before.apiKeySealed === null)
   const isElsewhere = patch.baseUrl !== undefined && patch.baseUrl !== before.baseUrl
   if (setsKey || isElsewhere) doing.requireConfirmation()
@@ -125,15 +122,16 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
     ...(setsKey && { apiKeySealed: sealKey(id, apiKey, doing) }),
     ...((setsKey || isElsewhere) && ({ health: 'unknown', healthCode: null, healthAt: null, lastTest: null } as const)),
   }
-  if (models) replaceModels(tx, id, models, doing)
-  if (addModels) insertModels(tx, id, missingIn(getSource(tx, id).models, addModels), doing)
-  const changed = Object.keys(getChanges(settable(before), settable({ ...getSource(tx, id), ...columns })))
+  if (models) await replaceModels(tx, id, models, doing)
+  if (addModels) await insertModels(tx, id, missingIn((await getSource(tx, id)).models, addModels), doing)
+  const changed = Object.keys(getChanges(settable(before), settable({ ...(await getSource(tx, id)), ...columns })))
   if (changed.length === 0) return before
-  tx.update(modelSources)
+  await tx
+    .update(modelSources)
     .set({ ...columns, updatedAt: doing.actor.at })
     .where(eq(modelSources.id, id))
     .run()
-  append(tx, doing.actor, 'model_source_updated', {
+  await append(tx, doing.actor, 'model_source_updated', {
     target: id,
     details: { changed, ...(isElsewhere && { baseUrl: { from: before.baseUrl, to: patch.baseUrl } }) },
   })
@@ -142,18 +140,18 @@ export const updateSource = (tx: Tx, id: string, input: SourcePatch, doing: Doin
 }
 
 /** Its log rows stay with its id. A key limited to this source has none left. Throws `not_found`. */
-export const deleteSource = (tx: Tx, id: string, actor: Actor): void => {
-  const { name } = getSource(tx, id)
-  tx.delete(modelSources).where(eq(modelSources.id, id)).run()
-  unassignSource(tx, id)
-  append(tx, actor, 'model_source_deleted', { target: id, details: { name } })
+export const deleteSource = async (tx: Tx, id: string, actor: Actor): Promise<void> => {
+  const { name } = await getSource(tx, id)
+  await tx.delete(modelSources).where(eq(modelSources.id, id)).run()
+  await unassignSource(tx, id)
+  await append(tx, actor, 'model_source_deleted', { target: id, details: { name } })
   notice(tx, 'sources')
 }
 
-const unassignSource = (tx: Tx, id: string): void => {
+const unassignSource = async (tx: Tx, id: string): Promise<void> => {
   const others = sql`SELECT json_group_array(value) FROM json_each(${apiKeys.assignedSourceIds}) WHERE value <> ${id}`
   const isAssigned = sql`${id} IN (SELECT value FROM json_each(${apiKeys.assignedSourceIds}))`
-  const { changes } = tx
+  const { changes } = await tx
     .update(apiKeys)
     .set({ assignedSourceIds: sql`(${others})` })
     .where(isAssigned)
@@ -191,9 +189,9 @@ const getColumns = (
 const sealKey = (id: string, key: string | null | undefined, { sealer }: Pick<Doing, 'sealer'>): string | null =>
   key ? sealer.seal(key, keyContext(id)) : null
 
-const requireFreeName = (db: Db, name: string, own: string | null): void => {
+const requireFreeName = async (db: Db, name: string, own: string | null): Promise<void> => {
   const isOther = own === null ? undefined : ne(modelSources.id, own)
-  const taken = db
+  const taken = await db
     .select({ id: modelSources.id })
     .from(modelSources)
     .where(and(eq(modelSources.name, name), isOther))
@@ -202,25 +200,31 @@ const requireFreeName = (db: Db, name: string, own: string | null): void => {
 }
 
 /** Models that stay keep their id and date. */
-const replaceModels = (tx: Tx, sourceId: string, models: readonly SourceModelInput[], doing: Doing): void => {
-  const before = new Map(getSource(tx, sourceId).models.map((row) => [row.model, row]))
-  tx.delete(sourceModels).where(eq(sourceModels.sourceId, sourceId)).run()
-  insertModels(tx, sourceId, models, { ...doing, before })
+const replaceModels = async (
+  tx: Tx,
+  sourceId: string,
+  models: readonly SourceModelInput[],
+  doing: Doing,
+): Promise<void> => {
+  const before = new Map((await getSource(tx, sourceId)).models.map((row) => [row.model, row]))
+  await tx.delete(sourceModels).where(eq(sourceModels.sourceId, sourceId)).run()
+  await insertModels(tx, sourceId, models, { ...doing, before })
 }
 
 interface Inserting extends Pick<Doing, 'actor' | 'random'> {
   before?: ReadonlyMap<string, SourceModelRow>
 }
 
-const insertModels = (
+const insertModels = async (
   tx: Tx,
   sourceId: string,
   models: readonly SourceModelInput[],
   { actor, random, before = new Map() }: Inserting,
-): void => {
+): Promise<void> => {
   for (const { rawMetadataJson, ...columns } of models) {
     const kept = before.get(columns.model)
-    tx.insert(sourceModels)
+    await tx
+      .insert(sourceModels)
       .values({
         ...columns,
         metadata: rawMetadataJson ?? null,

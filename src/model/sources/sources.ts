@@ -33,14 +33,19 @@ export class Sources {
   #enabled: readonly Source[] = []
   #byId: ReadonlyMap<string, Source> = new Map()
 
-  constructor(db: Db, sealer: Sealer) {
+  private constructor(db: Db, sealer: Sealer) {
     this.#db = db
     this.#sealer = sealer
-    this.reload()
   }
 
-  reload(): void {
-    const enabled = listSources(this.#db).filter(({ isEnabled }) => isEnabled)
+  static async open(db: Db, sealer: Sealer): Promise<Sources> {
+    const sources = new Sources(db, sealer)
+    await sources.reload()
+    return sources
+  }
+
+  async reload(): Promise<void> {
+    const enabled = (await listSources(this.#db)).filter(({ isEnabled }) => isEnabled)
     this.#enabled = Object.freeze(enabled.map((row) => sourceOf(row, this.#sealer)))
     this.#byId = new Map(this.#enabled.map((source) => [source.id, source]))
   }

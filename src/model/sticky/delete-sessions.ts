@@ -1,13 +1,14 @@
 /** Deletes sticky sessions and releases accounts, in the database and in memory. Many rows go in slices, so that no stream waits. */
+
 import { sql } from 'drizzle-orm'
-import { commit, type Db, type Tx } from '../../../db/commit.ts'
+import { commit, type Db, onCommitted, type Tx } from '../../../db/commit.ts'
 import { affinity } from '../../../db/schema/accounts.ts'
-import { withShortLog } from '../../../db/short-log.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { getAccount } from '../accounts/accounts.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { isStickyKey, keyWhere, STICKY_KINDS, type StickyKind } from './session-key.ts'
-import { type StickyFilter, stickyWhere } from './sticky-sessions.ts'
+import { notIndexed, type StickyFilter, stickyWhere } from './sticky-sessions.ts'
 
 export interface DeleteSessionsDeps {
   db: Db
@@ -19,7 +20,7 @@ export interface DeleteSessionsDeps {
     forgetFirstRequests(accountId: string): void
   }
   /** Its pending rows would bring back what is deleted. */
-  ledger: { flush(): void }
+  ledger: { flush(): Promise<unknown> }
 }
 
 /** Rows per transaction, some milliseconds, and the pause after it. */
@@ -38,18 +39,29 @@ export interface Deletion {
 }
 
 /** One commit, so at most some hundred. */
-export const deleteNamed = (deps: DeleteSessionsDeps, named: readonly NamedSession[], actor: Actor): Deletion => {
-  deps.ledger.flush()
-  const results = commit(deps.db, (tx) => {
-    const each = named.map((session) => ({ session, rows: deleteOne(tx, session) }))
+export const deleteNamed = async (
+  deps: DeleteSessionsDeps,
+  named: readonly NamedSession[],
+  actor: Actor,
+): Promise<Deletion> => {
+  const results = await afterLedger(deps, async (tx) => {
+    const each = await mapInOrder(named, async (session) => ({ session, rows: await deleteOne(tx, session) }))
     const count = each.filter(({ rows }) => rows.length > 0).length
-    if (count > 0) append(tx, actor, 'sticky_sessions_deleted', { details: { count } })
+    if (count > 0) await append(tx, actor, 'sticky_sessions_deleted', { details: { count } })
+    onCommitted(tx, () => {
+      for (const { rows } of each) for (const { kind, keyHash } of rows) deps.affinity.forget(kind, keyHash)
+    })
     return each
   })
-  for (const { rows } of results) for (const { kind, keyHash } of rows) deps.affinity.forget(kind, keyHash)
   const sessionsWhere = (isDeleted: boolean) =>
     results.filter(({ rows }) => rows.length > 0 === isDeleted).map(({ session }) => session)
   return { deleted: sessionsWhere(true), failed: sessionsWhere(false) }
+}
+
+/** Queues the flush and the deletion together, so that no other commit runs in between. */
+const afterLedger = async <T>({ db, ledger }: DeleteSessionsDeps, work: (tx: Tx) => Promise<T>): Promise<T> => {
+  const [, done] = await Promise.all([ledger.flush(), commit<T>(db, work)])
+  return done
 }
 
 interface Row {
@@ -57,7 +69,7 @@ interface Row {
   keyHash: string
 }
 
-const deleteOne = (tx: Tx, { kind, key }: NamedSession): Row[] => {
+const deleteOne = async (tx: Tx, { kind, key }: NamedSession): Promise<Row[]> => {
   if (!isKind(kind) || !isStickyKey(key)) return []
   return tx.all<Row>(sql`
     DELETE FROM ${affinity} WHERE kind = ${kind} AND ${keyWhere(key)} RETURNING kind, key_hash AS "keyHash"`)
@@ -107,11 +119,11 @@ export const releaseAccount = async (
 ): Promise<number> => {
   const { affinity: owners } = deps
   const own = sql`account_id = ${accountId} AND used_at <= ${actor.at}`
-  const conversations = sql`+kind = 'conversation' AND ${own}`
+  const conversations = sql`${notIndexed(affinity.kind)} = 'conversation' AND ${own}`
   const released = await inSlices(deps, {
-    begin: (tx) => {
-      getAccount(tx, accountId)
-      append(tx, actor, 'account_released', { target: accountId, details: { conversations: count } })
+    begin: async (tx) => {
+      await getAccount(tx, accountId)
+      await append(tx, actor, 'account_released', { target: accountId, details: { conversations: count } })
     },
     slice: (tx) =>
       tx.all<Row>(sql`
@@ -124,7 +136,7 @@ export const releaseAccount = async (
     slice: (tx) =>
       tx.all<Row>(sql`
         UPDATE ${affinity} SET mixed = 1 WHERE (kind, key_hash) IN (SELECT kind, key_hash FROM ${affinity}
-          WHERE +kind = 'ciphertext' AND mixed = 0 AND ${own} LIMIT ${SLICE})
+          WHERE ${notIndexed(affinity.kind)} = 'ciphertext' AND mixed = 0 AND ${own} LIMIT ${SLICE})
         RETURNING kind, key_hash AS "keyHash"`),
     inMemory: ({ keyHash }) => owners.detach(keyHash),
   })
@@ -133,25 +145,26 @@ export const releaseAccount = async (
 
 interface Work {
   /** Runs in the first commit. */
-  begin?: (tx: Tx) => void
+  begin?: (tx: Tx) => Promise<unknown>
   /** Changes at most `SLICE` rows and returns them. */
-  slice: (tx: Tx) => Row[]
-  /** Does the same in memory, before anything else can run. */
+  slice: (tx: Tx) => Promise<Row[]>
+  /** Does the same in memory. */
   inMemory: (row: Row) => void
 }
 
-const inSlices = (deps: DeleteSessionsDeps, { begin, slice, inMemory }: Work): Promise<number> =>
-  withShortLog(deps.db, async () => {
-    let changed = 0
-    for (let isFirst = true; ; isFirst = false) {
-      deps.ledger.flush()
-      const rows = commit(deps.db, (tx) => {
-        if (isFirst) begin?.(tx)
-        return slice(tx)
+const inSlices = async (deps: DeleteSessionsDeps, { begin, slice, inMemory }: Work): Promise<number> => {
+  let changed = 0
+  for (let isFirst = true; ; isFirst = false) {
+    const count = await afterLedger(deps, async (tx) => {
+      if (isFirst) await begin?.(tx)
+      const rows = await slice(tx)
+      onCommitted(tx, () => {
+        for (const row of rows) inMemory(row)
       })
-      for (const row of rows) inMemory(row)
-      changed += rows.length
-      if (rows.length < SLICE) return changed
-      await deps.clock.sleep(PAUSE_MS)
-    }
-  })
+      return rows.length
+    })
+    changed += count
+    if (count < SLICE) return changed
+    await deps.clock.sleep(PAUSE_MS)
+  }
+}

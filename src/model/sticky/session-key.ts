@@ -18,7 +18,7 @@ export const isStickyKey = (text: string): boolean => new RegExp(`^[0-9a-f]{${KE
 export const keyWhere = (text: string): SQL | undefined => {
   if (text === '') return undefined
   if (CONVERSATION_ID.test(text)) return sql`${affinity.keyHash} = ${text}`
-  return HEX.test(text) ? startsWithHex(text.toLowerCase()) : sql`0`
+  return HEX.test(text) ? startsWithHex(text.toLowerCase()) : sql`FALSE`
 }
 
 const CONVERSATION_ID = /^[\w-]{43}$/
@@ -35,7 +35,7 @@ const startsWithHex = (hex: string): SQL => {
   const lowest = Buffer.from(hex.padEnd(KEY_CHARS + 8, '0'), 'hex').toString('base64url')
   const prefix = lowest.slice(0, whole)
   const within =
-    prefix === '' ? sql`1` : sql`${affinity.keyHash} >= ${prefix} AND ${affinity.keyHash} < ${prefix + AFTER_ALL}`
+    prefix === '' ? sql`TRUE` : sql`${affinity.keyHash} >= ${prefix} AND ${affinity.keyHash} < ${prefix + AFTER_ALL}`
   const knownBits = bits - whole * 6
   if (knownBits === 0) return within
   const first = BASE64URL.indexOf(lowest[whole]!) // the text is longer than the key

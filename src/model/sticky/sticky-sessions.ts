@@ -1,5 +1,5 @@
 /** Sticky sessions: which account owns a conversation or a piece of ciphertext. Listed and filtered from `affinity`. */
-import { and, lt, type SQL, sql } from 'drizzle-orm'
+import { and, lt, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { affinity } from '../../../db/schema/accounts.ts'
 import { keyOrder, keyWhere, type StickyKind, stickyKey } from './session-key.ts'
@@ -38,37 +38,41 @@ export interface StickySession {
 }
 
 /** `total`: matching the filter; `stale`: expired ones, whatever the filter. */
-export const stickySessions = (db: Db, listing: StickyListing) => ({
-  sessions: getRows(db, listing).map(({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row })),
-  total: countSticky(db, listing),
-  stale: countSticky(db, { kind: null, usedBefore: listing.staleBefore, accountIds: null, key: '' }),
+export const stickySessions = async (db: Db, listing: StickyListing) => ({
+  sessions: (await getRows(db, listing)).map(
+    ({ keyHash, ...row }): StickySession => ({ key: stickyKey(keyHash), ...row }),
+  ),
+  total: await countSticky(db, listing),
+  stale: await countSticky(db, { kind: null, usedBefore: listing.staleBefore, accountIds: null, key: '' }),
 })
 
-export const countSticky = (db: Db, filter: StickyFilter): number => {
+export const countSticky = async (db: Db, filter: StickyFilter): Promise<number> => {
   const isAll = filter.kind === null && filter.usedBefore === null && filter.accountIds === null && filter.key === ''
   // SQLite counts a whole table without reading its rows.
-  if (isAll) return count(db, ALL) - count(db, sql`kind = 'file'`)
+  if (isAll) return (await count(db, ALL)) - (await count(db, sql`kind = 'file'`))
   return count(db, stickyWhere(filter))
 }
 
-const ALL = sql`1`
+const ALL = sql`TRUE`
 
-const count = (db: Db, where: SQL): number =>
-  db.all<{ count: number }>(
-    where === ALL
-      ? sql`SELECT count(*) AS count FROM ${affinity}`
-      : sql`SELECT count(*) AS count FROM ${affinity} WHERE ${where}`,
+const count = async (db: Db, where: SQL): Promise<number> =>
+  (
+    await db.all<{ count: number }>(
+      where === ALL
+        ? sql`SELECT count(*) AS count FROM ${affinity}`
+        : sql`SELECT count(*) AS count FROM ${affinity} WHERE ${where}`,
+    )
   )[0]?.count ?? 0
 
 /**
- * SQLite has no statistics and would always search by kind, which reads every row. A unary plus keeps a column from being
- * searched by. `isInOrder`: the index by last use serves the order.
+ * SQLite has no statistics and would always search by kind, which reads every row. `isInOrder` means that the index by
+ * last use provides the order.
  */
 export const stickyWhere = (filter: StickyFilter, { isInOrder = false } = {}): SQL => {
   const { kind, usedBefore, accountIds, key } = filter
   const isByKind = key !== '' || (accountIds === null && usedBefore === null && !isInOrder)
-  const kindColumn = isByKind ? sql`${affinity.kind}` : sql`+${affinity.kind}`
-  const accountColumn = key === '' ? sql`${affinity.accountId}` : sql`+${affinity.accountId}`
+  const kindColumn = isByKind ? sql`${affinity.kind}` : notIndexed(affinity.kind)
+  const accountColumn = key === '' ? sql`${affinity.accountId}` : notIndexed(affinity.accountId)
   return and(
     kind === null ? sql`${kindColumn} IN ('conversation', 'ciphertext')` : sql`${kindColumn} = ${kind}`,
     usedBefore === null ? undefined : lt(affinity.usedAt, usedBefore),
@@ -79,7 +83,10 @@ export const stickyWhere = (filter: StickyFilter, { isInOrder = false } = {}): S
   )! // the first condition is always there
 }
 
-const getRows = (db: Db, listing: StickyListing): Row[] => {
+/** The same value, but written so that no index is used. */
+export const notIndexed = (column: SQLWrapper): SQL => sql`${column} || ''`
+
+const getRows = async (db: Db, listing: StickyListing): Promise<Row[]> => {
   const { sortBy, sortDir, offset, limit } = listing
   if (sortBy === 'account' || sortBy === 'key') return rowsInGroups(db, listing)
   const direction = getDirection(sortDir)
@@ -88,7 +95,7 @@ const getRows = (db: Db, listing: StickyListing): Row[] => {
 }
 
 /** By account or key: group by group, so that only the rows of one account, or of keys that begin alike, are sorted. */
-const rowsInGroups = (db: Db, listing: StickyListing): Row[] => {
+const rowsInGroups = async (db: Db, listing: StickyListing): Promise<Row[]> => {
   const { sortBy, sortDir, limit } = listing
   const groups = sortBy === 'account' ? accountGroups(listing) : keyGroups(listing)
   const order = sortBy === 'account' ? sql`used_at DESC, key_hash` : keyOrder(getDirection(sortDir))
@@ -96,10 +103,10 @@ const rowsInGroups = (db: Db, listing: StickyListing): Row[] => {
   let { offset } = listing
   for (const group of sortDir === 'asc' ? groups : groups.toReversed()) {
     if (rows.length === limit) break
-    const passed = offset === 0 ? null : countSticky(db, group)
+    const passed = offset === 0 ? null : await countSticky(db, group)
     if (passed !== null && passed <= offset) offset -= passed
     else {
-      rows.push(...select(db, { where: stickyWhere(group), order, limit: limit - rows.length, offset }))
+      rows.push(...(await select(db, { where: stickyWhere(group), order, limit: limit - rows.length, offset })))
       offset = 0
     }
   }

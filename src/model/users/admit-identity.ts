@@ -1,5 +1,5 @@
 /** Admits users a reverse proxy announces for the first time: an invited user, one with the same e-mail, or a new one. */
-import { and, eq, gt } from 'drizzle-orm'
+import { and, eq, gt, isNull, lte, or } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { identities, invites, users } from '../../../db/schema/people.ts'
 import { HOUR_MS } from '../../lib/durations.ts'
@@ -33,59 +33,79 @@ export type Match = { via: 'invite' | 'email'; userId: string } | { via: 'first_
  * The user a new identity gets; null: rejected. An invite for this identity or its address decides alone, even when
  * expired, so that the identity cannot come in as a new user instead. `now` is ms since epoch.
  */
-export const matchFor = (db: Db, subject: string, now: number): Match | null => {
+export const matchFor = async (db: Db, subject: string, now: number): Promise<Match | null> => {
   if (subject.length > MAX_SUBJECT) return null
-  const waiting = findWaitingUser(db, subject)
+  const waiting = await findWaitingUser(db, subject)
   if (waiting) return waiting.isStanding ? { via: 'invite', userId: waiting.userId } : null
-  const { linkByEmail, unknownIdentityRoleId: roleId } = getProvider(db)
-  const owner = linkByEmail ? ownerOfAddress(db, subject) : null
+  const { linkByEmail, unknownIdentityRoleId: roleId } = await getProvider(db)
+  const owner = linkByEmail ? await ownerOfAddress(db, subject) : null
   if (owner?.row.status === 'invited') {
-    const invite = openInvite(db, owner, now)
-    if (invite) return getVoidReason(db, invite, owner.role) === null ? { via: 'email', userId: owner.row.id } : null
+    const invite = await openInvite(db, owner, now)
+    if (invite)
+      return (await getVoidReason(db, invite, owner.role)) === null ? { via: 'email', userId: owner.row.id } : null
   } else if (owner) return { via: 'email', userId: owner.row.id }
   return roleId === null ? null : { via: 'first_seen', roleId }
 }
 
 /** Admits the identity as the user found by `matchFor`. */
-export const admitIdentity = (tx: Tx, subject: string, { match, ...arrival }: Arrival & { match: Match }): Person => {
+export const admitIdentity = async (
+  tx: Tx,
+  subject: string,
+  { match, ...arrival }: Arrival & { match: Match },
+): Promise<Person> => {
   const { random, now } = arrival
-  const userId = match.via === 'first_seen' ? create(tx, subject, { ...arrival, roleId: match.roleId }) : match.userId
-  if (getPerson(tx, userId).row.status === 'invited') activate(tx, userId, now)
-  tx.insert(identities)
+  const userId =
+    match.via === 'first_seen' ? await create(tx, subject, { ...arrival, roleId: match.roleId }) : match.userId
+  if ((await getPerson(tx, userId)).row.status === 'invited') await activate(tx, userId, now)
+  await tx
+    .insert(identities)
     .values({ id: random.id('idn'), userId, provider: 'trusted_header', subject, createdAt: now, lastSeenAt: now })
     .run()
-  append(tx, getSelf(tx, userId, arrival), 'identity_linked', { target: userId, details: { subject, via: match.via } })
+  await append(tx, await getSelf(tx, userId, arrival), 'identity_linked', {
+    target: userId,
+    details: { subject, via: match.via },
+  })
   notice(tx, 'people')
   return getPerson(tx, userId)
 }
 
 /** Whether `lastSeenAt` of a known identity is due. */
-export const isSightingDue = (db: Db, subject: string, now: number): boolean => {
-  const seen = db.select({ at: identities.lastSeenAt }).from(identities).where(eq(identities.subject, subject)).get()
+export const isSightingDue = async (db: Db, subject: string, now: number): Promise<boolean> => {
+  const seen = await db
+    .select({ at: identities.lastSeenAt })
+    .from(identities)
+    .where(eq(identities.subject, subject))
+    .get()
   return seen !== undefined && now - (seen.at ?? 0) >= SEEN_MS
 }
 
-export const recordSighting = (tx: Tx, subject: string, now: number): void => {
-  const seen = tx
+export const recordSighting = async (tx: Tx, subject: string, now: number): Promise<void> => {
+  const seen = await tx
     .update(identities)
     .set({ lastSeenAt: now })
-    .where(eq(identities.subject, subject))
+    .where(
+      and(
+        eq(identities.subject, subject),
+        or(isNull(identities.lastSeenAt), lte(identities.lastSeenAt, now - SEEN_MS)),
+      ),
+    )
     .returning({ userId: identities.userId })
     .get()
-  if (seen) tx.update(users).set(signedInAt(now)).where(eq(users.id, seen.userId)).run()
+  if (seen) await tx.update(users).set(signedInAt(now)).where(eq(users.id, seen.userId)).run()
 }
 
 const signedInAt = (now: number) => ({ lastLoginAt: now, lastLoginMethod: 'trusted_header' })
 
-const getSelf = (tx: Tx, id: string, { address, now }: Arrival): Actor => {
-  const { row, role } = getPerson(tx, id)
+const getSelf = async (tx: Tx, id: string, { address, now }: Arrival): Promise<Actor> => {
+  const { row, role } = await getPerson(tx, id)
   return { id, name: row.username, role: role.slug, method: 'trusted_header', address, at: now }
 }
 
 /** For a user that an administrator created for this identity, or with its address. */
-const activate = (tx: Tx, userId: string, now: number): void => {
-  endWaiting(tx, userId)
-  tx.update(users)
+const activate = async (tx: Tx, userId: string, now: number): Promise<void> => {
+  await endWaiting(tx, userId)
+  await tx
+    .update(users)
     .set({ status: 'active', ...signedInAt(now) })
     .where(eq(users.id, userId))
     .run()
@@ -95,29 +115,34 @@ const activate = (tx: Tx, userId: string, now: number): void => {
  * The user with this address, if an administrator entered it or its owner could have. A disabled user counts too, so
  * that its owner is not admitted as a new user.
  */
-const ownerOfAddress = (db: Db, subject: string): Person | null => {
-  const found = db.select({ id: users.id }).from(users).where(eq(users.email, subject)).get()
-  const owner = found ? findPerson(db, found.id) : null
+const ownerOfAddress = async (db: Db, subject: string): Promise<Person | null> => {
+  const found = await db.select({ id: users.id }).from(users).where(eq(users.email, subject)).get()
+  const owner = found ? await findPerson(db, found.id) : null
   return owner && (!owner.row.isEmailOwn || holds(owner.role.grants, 'users:manage')) ? owner : null
 }
 
 /** The unexpired invite of a waiting user; null: expired, or reserved for another identity. */
-const openInvite = (db: Db, { row }: Person, now: number): InviteRow | null =>
-  db
+const openInvite = async (db: Db, { row }: Person, now: number): Promise<InviteRow | null> =>
+  (await db
     .select()
     .from(invites)
     .where(and(eq(invites.userId, row.id), gt(invites.expiresAt, now)))
-    .get() ?? null
+    .get()) ?? null
 
-const create = (tx: Tx, subject: string, { roleId, ...arrival }: Arrival & { roleId: string }): string => {
+const create = async (
+  tx: Tx,
+  subject: string,
+  { roleId, ...arrival }: Arrival & { roleId: string },
+): Promise<string> => {
   const id = arrival.random.id('usr')
-  const username = usernameFrom(tx, subject)
+  const username = await usernameFrom(tx, subject)
   // A transliterated name is not how the user writes it.
   const displayName = isAscii(subject) ? null : subject.slice(0, MAX_DISPLAY_NAME)
-  tx.insert(users)
+  await tx
+    .insert(users)
     .values({ id, username, displayName, roleId, status: 'active', createdAt: arrival.now, ...signedInAt(arrival.now) })
     .run()
-  const self = getSelf(tx, id, arrival)
-  append(tx, self, 'user_created', { target: id, details: { username, subject, role: self.role } })
+  const self = await getSelf(tx, id, arrival)
+  await append(tx, self, 'user_created', { target: id, details: { username, subject, role: self.role } })
   return id
 }

@@ -33,14 +33,8 @@ const DEFAULTS: readonly ProviderRow[] = [
   },
 ]
 
-export const listProviders = (db: Db): ProviderRow[] => {
-  const stored = new Map(
-    db
-      .select()
-      .from(authProviders)
-      .all()
-      .map((row) => [row.id, row]),
-  )
+export const listProviders = async (db: Db): Promise<ProviderRow[]> => {
+  const stored = new Map((await db.select().from(authProviders).all()).map((row) => [row.id, row]))
   return DEFAULTS.map((row) => stored.get(row.id) ?? row)
 }
 
@@ -48,13 +42,14 @@ export const listProviders = (db: Db): ProviderRow[] => {
 export const isActive = ({ kind }: ProviderRow, mode: AuthMode): boolean =>
   kind === 'trusted_header' ? mode === 'trusted_header' : mode !== 'disabled'
 
-export const activeProviders = (db: Db, mode: AuthMode): ProviderRow[] =>
-  listProviders(db).filter((row) => isActive(row, mode))
+export const activeProviders = async (db: Db, mode: AuthMode): Promise<ProviderRow[]> =>
+  (await listProviders(db)).filter((row) => isActive(row, mode))
 
 /** The provider of this id, by default the reverse proxy. Throws `provider_not_found`. */
-export const getProvider = (db: Db, id = PROXY_PROVIDER_ID): ProviderRow => {
+export const getProvider = async (db: Db, id = PROXY_PROVIDER_ID): Promise<ProviderRow> => {
   const provider =
-    db.select().from(authProviders).where(eq(authProviders.id, id)).get() ?? DEFAULTS.find((row) => row.id === id)
+    (await db.select().from(authProviders).where(eq(authProviders.id, id)).get()) ??
+    DEFAULTS.find((row) => row.id === id)
   if (!provider) throw new AppError('provider_not_found')
   return provider
 }
@@ -68,23 +63,33 @@ type ProviderPatch = Partial<Pick<ProviderRow, 'label' | 'unknownIdentityRoleId'
  * null: reject unknown users. Throws `provider_not_found`, `role_not_found`, `role_not_assignable`,
  * `insufficient_delegation`, `validation_error`.
  */
-export const updateProvider = (tx: Tx, id: string, patch: ProviderPatch, caller: Caller): ProviderRow => {
-  const before = getProvider(tx, id)
+export const updateProvider = async (
+  tx: Tx,
+  id: string,
+  patch: ProviderPatch,
+  caller: Caller,
+): Promise<ProviderRow> => {
+  const before = await getProvider(tx, id)
   const { actor } = caller
   requireFitting(before, patch)
-  const change = getChanges(before, { ...patch, ...roleChange(tx, before, patch, caller) })
+  const change = getChanges(before, { ...patch, ...(await roleChange(tx, before, patch, caller)) })
   if (Object.keys(change).length === 0) return before
   const row = { ...before, ...change, createdAt: before.createdAt || actor.at, updatedAt: actor.at }
-  tx.insert(authProviders).values(row).onConflictDoUpdate({ target: authProviders.id, set: row }).run()
-  append(tx, actor, 'provider_updated', { target: row.id, details: { changed: Object.keys(change), to: change } })
+  await tx.insert(authProviders).values(row).onConflictDoUpdate({ target: authProviders.id, set: row }).run()
+  await append(tx, actor, 'provider_updated', { target: row.id, details: { changed: Object.keys(change), to: change } })
   notice(tx, 'people')
   return row
 }
 
 /** A form also posts the unchanged role; only a new one must be grantable by the caller. */
-const roleChange = (tx: Tx, before: ProviderRow, { unknownIdentityRoleId: wanted }: ProviderPatch, caller: Caller) => {
+const roleChange = async (
+  tx: Tx,
+  before: ProviderRow,
+  { unknownIdentityRoleId: wanted }: ProviderPatch,
+  caller: Caller,
+) => {
   if (wanted === undefined || wanted === null) return {}
-  const role = getRole(tx, wanted)
+  const role = await getRole(tx, wanted)
   if (role.id !== before.unknownIdentityRoleId) requireGrantable(caller, role)
   return { unknownIdentityRoleId: role.id }
 }

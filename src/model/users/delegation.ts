@@ -16,8 +16,8 @@ export interface Caller {
  * Rereads the caller, because the command line writes to the same database and permissions may have changed since the
  * gate. Throws `authentication_required`, `permission_required`.
  */
-export const callerNow = (tx: Tx, actor: Actor, permission: Permission): Caller => {
-  const person = findPerson(tx, actor.id)
+export const callerNow = async (tx: Tx, actor: Actor, permission: Permission): Promise<Caller> => {
+  const person = await findPerson(tx, actor.id)
   if (person?.row.status !== 'active') throw new AppError('authentication_required')
   if (!holds(person.role.grants, permission))
     throw new AppError('permission_required', { param: permission, message: missingPermissionText(permission, false) })
@@ -47,7 +47,7 @@ export const requireGrantable = ({ person }: Pick<Caller, 'person'>, role: Role)
 }
 
 /** The roles `person` may assign. */
-export const grantableRoles = (db: Db, person: Person): Role[] =>
+export const grantableRoles = async (db: Db, person: Person): Promise<Role[]> =>
   holds(person.role.grants, 'users:manage')
-    ? listRoles(db).filter((role) => role.isAssignable && mayGrant(person, role))
+    ? (await listRoles(db)).filter((role) => role.isAssignable && mayGrant(person, role))
     : []

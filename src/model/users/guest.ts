@@ -7,18 +7,18 @@ import { endGuestSessions } from './sessions.ts'
 const NAME = 'guest_password_hash'
 
 /** null: guests need no password. */
-export const guestPasswordHash = (db: Db): string | null => readFact(db, NAME)
+export const guestPasswordHash = (db: Db): Promise<string | null> => readFact(db, NAME)
 
 /** null removes the password. Every guest has to sign in again. */
-export const setGuestPassword = (tx: Tx, hash: string | null, actor: Actor): void => {
-  if (hash === null) dropFact(tx, NAME)
-  else writeFact(tx, NAME, hash)
-  endGuestSessions(tx)
-  append(tx, actor, hash === null ? 'guest_password_removed' : 'guest_password_set')
+export const setGuestPassword = async (tx: Tx, hash: string | null, actor: Actor): Promise<void> => {
+  if (hash === null) await dropFact(tx, NAME)
+  else await writeFact(tx, NAME, hash)
+  await endGuestSessions(tx)
+  await append(tx, actor, hash === null ? 'guest_password_removed' : 'guest_password_set')
   notice(tx, 'people')
 }
 
-export const logOutGuests = (tx: Tx, actor: Actor): void => {
-  const count = endGuestSessions(tx)
-  append(tx, actor, 'guest_sessions_revoked', { details: { count } })
+export const logOutGuests = async (tx: Tx, actor: Actor): Promise<void> => {
+  const count = await endGuestSessions(tx)
+  await append(tx, actor, 'guest_sessions_revoked', { details: { count } })
 }

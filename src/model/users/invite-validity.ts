@@ -14,11 +14,15 @@ export const VOID = 'void:'
  * Why an invite is void, or null: the role or its grants changed since the link was created, or the author is disabled,
  * deleted or may no longer grant the role.
  */
-export const getVoidReason = (db: Db, invite: InviteRow, role: Role): 'role_changed' | 'author_may_not' | null => {
+export const getVoidReason = async (
+  db: Db,
+  invite: InviteRow,
+  role: Role,
+): Promise<'role_changed' | 'author_may_not' | null> => {
   if (invite.tokenHash?.startsWith(VOID)) return 'role_changed'
-  const author = getAuthor(db, invite)
+  const author = await getAuthor(db, invite)
   return author && mayInviteAs(author, role) ? null : 'author_may_not'
 }
 
-export const getAuthor = (db: Db, { createdBy }: InviteRow): Person | null =>
-  createdBy === null ? null : findPerson(db, createdBy)
+export const getAuthor = async (db: Db, { createdBy }: InviteRow): Promise<Person | null> =>
+  createdBy === null ? null : await findPerson(db, createdBy)

@@ -28,16 +28,16 @@ export const toPasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
 })
 
 /** A user's passkeys, oldest first. */
-export const listPasskeys = (db: Db, userId: string): PasskeyRow[] =>
+export const listPasskeys = (db: Db, userId: string): Promise<PasskeyRow[]> =>
   db.select().from(passkeys).where(eq(passkeys.userId, userId)).orderBy(asc(passkeys.createdAt), asc(passkeys.id)).all()
 
 /** Whether any user has a passkey. */
-export const isAnyPasskey = (db: Db): boolean =>
-  db.select({ id: passkeys.id }).from(passkeys).limit(1).get() !== undefined
+export const isAnyPasskey = async (db: Db): Promise<boolean> =>
+  (await db.select({ id: passkeys.id }).from(passkeys).limit(1).get()) !== undefined
 
 /** By the credential id from the authenticator. */
-export const findCredential = (db: Db, credentialId: string): PasskeyRow | null =>
-  db.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)).get() ?? null
+export const findCredential = async (db: Db, credentialId: string): Promise<PasskeyRow | null> =>
+  (await db.select().from(passkeys).where(eq(passkeys.credentialId, credentialId)).get()) ?? null
 
 interface NewChallenge {
   purpose: ChallengePurpose
@@ -47,18 +47,23 @@ interface NewChallenge {
 }
 
 /** Returns the challenge as base64url, as clients send it back. */
-export const openChallenge = (tx: Tx, random: Random, { purpose, sessionId, now }: NewChallenge): string => {
+export const openChallenge = async (
+  tx: Tx,
+  random: Random,
+  { purpose, sessionId, now }: NewChallenge,
+): Promise<string> => {
   const challenge = random.token(CHALLENGE_BYTES)
-  tx.insert(challenges)
+  await tx
+    .insert(challenges)
     .values({ challenge, purpose, sessionId, expiresAt: now + CHALLENGE_MS })
     .run()
-  if (purpose === 'sign_in') deleteOldest(tx)
+  if (purpose === 'sign_in') await deleteOldest(tx)
   return challenge
 }
 
-const deleteOldest = (tx: Tx): void => {
+const deleteOldest = async (tx: Tx): Promise<void> => {
   const isSignIn = eq(challenges.purpose, 'sign_in')
-  const newest = tx
+  const newest = await tx
     .select({ expiresAt: challenges.expiresAt })
     .from(challenges)
     .where(isSignIn)
@@ -67,14 +72,19 @@ const deleteOldest = (tx: Tx): void => {
     .offset(MAX_SIGN_IN_CHALLENGES)
     .get()
   if (newest)
-    tx.delete(challenges)
+    await tx
+      .delete(challenges)
       .where(and(isSignIn, lte(challenges.expiresAt, newest.expiresAt)))
       .run()
 }
 
 /** Uses up the challenge; false when unknown, used, expired or for another purpose. */
-export const takeChallenge = (tx: Tx, challenge: string, { purpose, sessionId, now }: NewChallenge): boolean =>
-  tx
+export const takeChallenge = async (
+  tx: Tx,
+  challenge: string,
+  { purpose, sessionId, now }: NewChallenge,
+): Promise<boolean> =>
+  (await tx
     .delete(challenges)
     .where(
       and(
@@ -85,59 +95,59 @@ export const takeChallenge = (tx: Tx, challenge: string, { purpose, sessionId, n
       ),
     )
     .returning({ challenge: challenges.challenge })
-    .get() !== undefined
+    .get()) !== undefined
 
-export const dropExpiredChallenges = (tx: Tx, now: number): number =>
-  tx.delete(challenges).where(lte(challenges.expiresAt, now)).run().changes
+export const dropExpiredChallenges = async (tx: Tx, now: number): Promise<number> =>
+  (await tx.delete(challenges).where(lte(challenges.expiresAt, now)).run()).changes
 
 /** The result of a verified registration. */
 interface NewPasskey
   extends Pick<PasskeyRow, 'userId' | 'name' | 'credentialId' | 'publicKey' | 'counter' | 'transports'> {}
 
 /** Throws `invalid_passkey` for a known one, and beyond the maximum. */
-export const addPasskey = (
+export const addPasskey = async (
   tx: Tx,
   input: NewPasskey,
   { random, actor }: { random: Random; actor: Actor },
-): PasskeyRow => {
-  const held = tx.select({ n: count() }).from(passkeys).where(eq(passkeys.userId, input.userId)).get()?.n ?? 0
+): Promise<PasskeyRow> => {
+  const held = (await tx.select({ n: count() }).from(passkeys).where(eq(passkeys.userId, input.userId)).get())?.n ?? 0
   if (held >= MAX_PASSKEYS)
     throw new AppError('invalid_passkey', { message: `You can have at most ${MAX_PASSKEYS} passkeys.` })
-  const [row] = tx
+  const [row] = await tx
     .insert(passkeys)
     .values({ ...input, id: random.id('pky'), createdAt: actor.at })
     .onConflictDoNothing({ target: passkeys.credentialId })
     .returning()
     .all()
   if (!row) throw new AppError('invalid_passkey', { message: 'This passkey is already registered.' })
-  append(tx, actor, 'passkey_added', { target: row.id, details: { name: row.name, user: row.userId } })
+  await append(tx, actor, 'passkey_added', { target: row.id, details: { name: row.name, user: row.userId } })
   notice(tx, 'people')
   return row
 }
 
 /** Throws `not_found`, also for other users' passkeys. */
-export const renamePasskey = (
+export const renamePasskey = async (
   tx: Tx,
   id: string,
   { userId, name, actor }: { userId: string; name: string; actor: Actor },
-): PasskeyRow => {
-  const before = getPasskey(tx, id, userId)
-  const row = tx.update(passkeys).set({ name }).where(eq(passkeys.id, id)).returning().get()
-  append(tx, actor, 'passkey_renamed', { target: id, details: { from: before.name, to: name, user: userId } })
+): Promise<PasskeyRow> => {
+  const before = await getPasskey(tx, id, userId)
+  const row = await tx.update(passkeys).set({ name }).where(eq(passkeys.id, id)).returning().get()
+  await append(tx, actor, 'passkey_renamed', { target: id, details: { from: before.name, to: name, user: userId } })
   notice(tx, 'people')
   return row
 }
 
 /** Throws `not_found`, also for other users' passkeys, and `credential_required` for the last way to sign in. */
-export const removePasskey = (tx: Tx, id: string, removal: Removal): void => {
+export const removePasskey = async (tx: Tx, id: string, removal: Removal): Promise<void> => {
   const { userId, actor } = removal
-  const { name } = getPasskey(tx, id, userId)
-  const { changes } = tx
+  const { name } = await getPasskey(tx, id, userId)
+  const { changes } = await tx
     .delete(passkeys)
     .where(and(eq(passkeys.id, id), hasAnotherWayIn(removal)))
     .run()
   if (changes === 0) throw new AppError('credential_required')
-  append(tx, actor, 'passkey_removed', { target: id, details: { name, user: userId } })
+  await append(tx, actor, 'passkey_removed', { target: id, details: { name, user: userId } })
   notice(tx, 'people')
 }
 
@@ -155,8 +165,8 @@ const hasAnotherWayIn = ({ userId, isProxyTrusted }: Removal) =>
     sql`(SELECT count(*) FROM passkeys AS held WHERE held.user_id = ${userId}) > 1`,
   )
 
-const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
-  const row = db
+const getPasskey = async (db: Db, id: string, userId: string): Promise<PasskeyRow> => {
+  const row = await db
     .select()
     .from(passkeys)
     .where(and(eq(passkeys.id, id), eq(passkeys.userId, userId)))
@@ -169,9 +179,13 @@ const getPasskey = (db: Db, id: string, userId: string): PasskeyRow => {
  * Records a use. A counter must grow, so that of two equal answers, or of an original and its copy, one is rejected;
  * authenticators without a counter stay at 0. Throws `invalid_passkey`.
  */
-export const recordPasskeyUse = (tx: Tx, id: string, { counter, now }: { counter: number; now: number }): void => {
+export const recordPasskeyUse = async (
+  tx: Tx,
+  id: string,
+  { counter, now }: { counter: number; now: number },
+): Promise<void> => {
   const hasGrown = counter === 0 ? eq(passkeys.counter, 0) : lt(passkeys.counter, counter)
-  const { changes } = tx
+  const { changes } = await tx
     .update(passkeys)
     .set({ counter, lastUsedAt: now })
     .where(and(eq(passkeys.id, id), hasGrown))

@@ -6,23 +6,25 @@ import { AppError } from '../../errors.ts'
 import { ADMIN_ROLE_ID } from './roles.ts'
 
 /** Sets role and status together. Throws `last_admin_protected`; the user must exist. */
-export const setRoleAndStatus = (
+export const setRoleAndStatus = async (
   tx: Tx,
   id: string,
   standing: { roleId: string; status: 'active' | 'disabled' },
-): void => {
+): Promise<void> => {
   const isStillAdmin = standing.roleId === ADMIN_ROLE_ID && standing.status === 'active'
   const where = and(eq(users.id, id), isStillAdmin ? undefined : isAnotherAdminLeft(id))
-  requireChanged(tx.update(users).set(standing).where(where).run().changes)
+  requireChanged((await tx.update(users).set(standing).where(where).run()).changes)
 }
 
 /** Also deletes sessions, identities, passkeys and the invite. Throws `last_admin_protected`; the user must exist. */
-export const removeUser = (tx: Tx, id: string): void =>
+export const removeUser = async (tx: Tx, id: string): Promise<void> =>
   requireChanged(
-    tx
-      .delete(users)
-      .where(and(eq(users.id, id), isAnotherAdminLeft(id)))
-      .run().changes,
+    (
+      await tx
+        .delete(users)
+        .where(and(eq(users.id, id), isAnotherAdminLeft(id)))
+        .run()
+    ).changes,
   )
 
 const requireChanged = (changes: number): void => {

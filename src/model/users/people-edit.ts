@@ -6,6 +6,7 @@ import { AppError } from '../../errors.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { getChanges } from '../audit/changes-of.ts'
 import { requireVersion } from '../edit-version.ts'
+import { storeShare } from '../shares/share-rows.ts'
 import { type Caller, requireDelegation, requireGrantable } from './delegation.ts'
 import { voidLinks } from './invites.ts'
 import { getPerson, hasPasskey, type Person, personVersion, type UserRow } from './people.ts'
@@ -22,17 +23,19 @@ import { adoptInvite } from './waiting-users.ts'
  * `role_not_found`, `self_modification_forbidden`, `invite_pending`, `role_not_assignable`, `insufficient_delegation`,
  * `last_admin_protected`, `credential_required`, `validation_error`, `username_taken`, `email_taken`.
  */
-export const editPerson = (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Person => {
-  const target = getPerson(tx, id)
+export const editPerson = async (tx: Tx, id: string, patch: PersonPatch, caller: Editor): Promise<Person> => {
+  const target = await getPerson(tx, id)
   requireVersion(patch.expectedVersion, personVersion(target.row))
-  const standing = getWantedStatus(tx, target, patch)
+  const standing = await getWantedStatus(tx, target, patch)
   requireNotSelf(caller, standing)
   if (standing.status !== undefined && target.row.status === 'invited') throw new AppError('invite_pending')
   if (standing.role) requireGrantable(caller, standing.role)
   requireDelegation(caller, target.role)
-  changeStanding(tx, target, standing, caller)
-  if (roleReference(patch) !== undefined) confirmInvite(tx, target, standing, caller)
-  changeProfile(tx, target, patch, caller)
+  await changeStanding(tx, target, standing, caller)
+  if (roleReference(patch) !== undefined) await confirmInvite(tx, target, standing, caller)
+  await changeProfile(tx, target, patch, caller)
+  if (patch.share !== undefined && (await storeShare(tx, id, patch.share)))
+    await append(tx, caller.actor, 'user_updated', { target: id, details: { changed: ['share'], share: patch.share } })
   notice(tx, 'people')
   return getPerson(tx, id)
 }
@@ -49,9 +52,9 @@ interface Standing {
   status?: 'active' | 'disabled'
 }
 
-const getWantedStatus = (db: Db, { row }: Person, patch: PersonPatch): Standing => {
+const getWantedStatus = async (db: Db, { row }: Person, patch: PersonPatch): Promise<Standing> => {
   const reference = roleReference(patch)
-  const role = reference === undefined ? undefined : getRole(db, reference)
+  const role = reference === undefined ? undefined : await getRole(db, reference)
   return {
     targetId: row.id,
     ...(role && role.id !== row.roleId && { role }),
@@ -64,69 +67,78 @@ const requireNotSelf = ({ person }: Caller, { targetId, role, status }: Standing
   if (targetId === person.row.id && (role || status)) throw new AppError('self_modification_forbidden')
 }
 
-const changeStanding = (tx: Tx, { row, role: before }: Person, { role, status }: Standing, editor: Editor): void => {
+const changeStanding = async (
+  tx: Tx,
+  { row, role: before }: Person,
+  { role, status }: Standing,
+  editor: Editor,
+): Promise<void> => {
   const { actor } = editor
   if (!role && !status) return
   const target = row.id
   if (row.status === 'invited') {
-    if (role) changeInvitedRole(tx, { row, role: before }, { role, actor })
+    if (role) await changeInvitedRole(tx, { row, role: before }, { role, actor })
     return
   }
-  setRoleAndStatus(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
-  if (status === 'active') requireCredential(tx, row, editor)
-  if (role) append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
-  if (status) append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
-  if (status === 'disabled') deactivateKeysOf(tx, target, actor)
-  endSessionsOf(tx, target)
+  await setRoleAndStatus(tx, target, { roleId: role?.id ?? row.roleId, status: status ?? row.status })
+  if (status === 'active') await requireCredential(tx, row, editor)
+  if (role) await append(tx, actor, 'user_role_changed', { target, details: { from: before.slug, to: role.slug } })
+  if (status) await append(tx, actor, status === 'active' ? 'user_enabled' : 'user_disabled', { target })
+  if (status === 'disabled') await deactivateKeysOf(tx, target, actor)
+  await endSessionsOf(tx, target)
   notice(tx, 'keys')
 }
 
 /** Naming the role of an invited user makes the caller responsible for the invite; a role change has its own audit row. */
-const confirmInvite = (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): void => {
-  if (row.status !== 'invited' || !adoptInvite(tx, row.id, caller) || standing.role) return
-  append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })
+const confirmInvite = async (tx: Tx, { row, role }: Person, standing: Standing, caller: Caller): Promise<void> => {
+  if (row.status !== 'invited' || !(await adoptInvite(tx, row.id, caller)) || standing.role) return
+  await append(tx, caller.actor, 'invite_confirmed', { target: row.id, details: { role: role.slug } })
 }
 
 /**
  * An invited user has no sessions and is never the last Admin. The link was created for another role, so it must be
  * sent again.
  */
-const changeInvitedRole = (
+const changeInvitedRole = async (
   tx: Tx,
   { row, role: before }: Person,
   { role, actor }: { role: Role; actor: Actor },
-): void => {
+): Promise<void> => {
   const target = row.id
-  tx.update(users).set({ roleId: role.id }).where(eq(users.id, target)).run()
-  const voidedLinks = voidLinks(tx, { userId: target })
+  await tx.update(users).set({ roleId: role.id }).where(eq(users.id, target)).run()
+  const voidedLinks = await voidLinks(tx, { userId: target })
   const details = { from: before.slug, to: role.slug, ...(voidedLinks > 0 && { voidedLinks }) }
-  append(tx, actor, 'user_role_changed', { target, details })
+  await append(tx, actor, 'user_role_changed', { target, details })
 }
 
 /** Throws `credential_required`: a user who cannot sign in is not activated. */
-const requireCredential = (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): void => {
-  const isAnnounced = () =>
+const requireCredential = async (db: Db, { id, passwordHash }: UserRow, { isProxyTrusted }: Editor): Promise<void> => {
+  const isAnnounced = async () =>
     isProxyTrusted &&
-    db.select({ id: identities.id }).from(identities).where(eq(identities.userId, id)).limit(1).get() !== undefined
-  if (passwordHash === null && !hasPasskey(db, id) && !isAnnounced()) throw new AppError('credential_required')
+    (await db.select({ id: identities.id }).from(identities).where(eq(identities.userId, id)).limit(1).get()) !==
+      undefined
+  if (passwordHash === null && !(await hasPasskey(db, id)) && !(await isAnnounced()))
+    throw new AppError('credential_required')
 }
 
-const changeProfile = (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: Caller): void => {
+const changeProfile = async (tx: Tx, { row }: Person, patch: PersonPatch, { actor }: Caller): Promise<void> => {
   const target = row.id
   const change = changesIn(row, patch)
   const { username, email } = change
-  if (username !== undefined) requireFreeUsername(tx, username)
-  if (email && email !== row.email && isEmailTaken(tx, email)) throw new AppError('email_taken', { param: 'email' })
+  if (username !== undefined) await requireFreeUsername(tx, username)
+  if (email && email !== row.email && (await isEmailTaken(tx, email)))
+    throw new AppError('email_taken', { param: 'email' })
   const names = Object.keys(change)
   if (names.length === 0) return
-  tx.update(users)
+  await tx
+    .update(users)
     .set({ ...change, ...(email !== undefined && { isEmailOwn: false }) })
     .where(eq(users.id, target))
     .run()
   if (username !== undefined)
-    append(tx, actor, 'user_renamed', { target, details: { from: row.username, to: username } })
+    await append(tx, actor, 'user_renamed', { target, details: { from: row.username, to: username } })
   const others = names.filter((name) => name !== 'username')
-  if (others.length > 0) append(tx, actor, 'user_updated', { target, details: { changed: others } })
+  if (others.length > 0) await append(tx, actor, 'user_updated', { target, details: { changed: others } })
 }
 
 const changesIn = (row: UserRow, patch: PersonPatch): Partial<UserRow> => {

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { normalizeSubject } from '../../lib/subject.ts'
 import { ExpectedVersion } from '../edit-version.ts'
+import { ShareInput } from '../shares/share-input.ts'
 import { FreeUsername, Username } from './usernames.ts'
 
 export const DisplayName = z
@@ -83,6 +84,9 @@ export const PersonPatch = z.strictObject({
     .describe(
       '`disabled` signs the user out and turns off their keys. The keys stay off after enabling the user again.',
     ),
+  share: ShareInput.optional().describe(
+    'The user’s own share of the pool. Null means the share of their role, if it has one.',
+  ),
   expectedVersion: ExpectedVersion,
 })
 export type PersonPatch = z.output<typeof PersonPatch>

@@ -1,24 +1,28 @@
 /** Users and invites for dashboard clients: camelCase, ISO times, never a hash or a secret. */
+
 import { eq, isNotNull } from 'drizzle-orm'
 import type { Db } from '../../../db/commit.ts'
 import { apiKeys } from '../../../db/schema/keys.ts'
 import { identities, invites, passkeys } from '../../../db/schema/people.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import { iso, isoOrNull } from '../../lib/iso.ts'
+import { listShares, type Share } from '../shares/share-rows.ts'
 import { getVoidReason, type InviteRow } from './invite-validity.ts'
 import { type Link, listInvites, type OpenInvite } from './invites.ts'
 import { listPeople, type Person, personVersion } from './people.ts'
 import type { Role } from './roles.ts'
 import { RESERVED_USERNAME } from './usernames.ts'
 
-export type User = ReturnType<typeof toUser>
+export type User = Awaited<ReturnType<typeof toUser>>
 
 /** Oldest first. */
-export const listUsers = (db: Db): User[] => {
-  const facts = getFacts(db)
-  return listPeople(db).map((person) => toUser(db, person, facts))
+export const listUsers = async (db: Db): Promise<User[]> => {
+  const facts = await getFacts(db)
+  return mapInOrder(await listPeople(db), (person) => toUser(db, person, facts))
 }
 
-export const userView = (db: Db, person: Person): User => toUser(db, person, getFacts(db, person.row.id))
+export const userView = async (db: Db, person: Person): Promise<User> =>
+  toUser(db, person, await getFacts(db, person.row.id))
 
 export const roleReferenceView = ({ id, slug, name, kind }: Role) => ({ id, slug, name, kind })
 
@@ -27,20 +31,22 @@ interface Facts {
   identities: Map<string, { subject: string }[]>
   passkeys: Map<string, unknown[]>
   keys: Map<string, { reason: string | null }[]>
+  shares: ReadonlyMap<string, Share>
 }
 
 /** Facts from other tables, for one user or all, by user id. */
-const getFacts = (db: Db, id?: string): Facts => ({
+const getFacts = async (db: Db, id?: string): Promise<Facts> => ({
   invites: new Map(
-    db
-      .select()
-      .from(invites)
-      .where(id === undefined ? undefined : eq(invites.userId, id))
-      .all()
-      .map((row) => [row.userId, row]),
+    (
+      await db
+        .select()
+        .from(invites)
+        .where(id === undefined ? undefined : eq(invites.userId, id))
+        .all()
+    ).map((row) => [row.userId, row]),
   ),
   identities: Map.groupBy(
-    db
+    await db
       .select({ userId: identities.userId, subject: identities.subject })
       .from(identities)
       .where(id === undefined ? undefined : eq(identities.userId, id))
@@ -49,15 +55,16 @@ const getFacts = (db: Db, id?: string): Facts => ({
     ({ userId }) => userId,
   ),
   passkeys: Map.groupBy(
-    db
+    await db
       .select({ userId: passkeys.userId })
       .from(passkeys)
       .where(id === undefined ? undefined : eq(passkeys.userId, id))
       .all(),
     ({ userId }) => userId,
   ),
+  shares: await listShares(db),
   keys: Map.groupBy(
-    db
+    await db
       .select({ ownerUserId: apiKeys.ownerUserId, reason: apiKeys.deactivatedReason })
       .from(apiKeys)
       .where(id === undefined ? isNotNull(apiKeys.ownerUserId) : eq(apiKeys.ownerUserId, id))
@@ -66,7 +73,7 @@ const getFacts = (db: Db, id?: string): Facts => ({
   ),
 })
 
-const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
+const toUser = async (db: Db, { row, role }: Person, facts: Facts) => {
   const invite = facts.invites.get(row.id)
   const keys = facts.keys.get(row.id) ?? []
   return {
@@ -88,6 +95,8 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
     createdAt: iso(row.createdAt),
     lastLoginAt: isoOrNull(row.lastLoginAt),
     lastLoginMethod: row.lastLoginMethod,
+    /** Their own share of the pool. Null means the share of their role, if it has one. */
+    share: facts.shares.get(row.id) ?? null,
     version: personVersion(row),
     pendingInvite: invite
       ? {
@@ -95,21 +104,21 @@ const toUser = (db: Db, { row, role }: Person, facts: Facts) => {
           ssoOnly: invite.tokenHash === null,
           expectedSubject: invite.expectedSubject,
           /** Why the invite is void; null: it is valid. */
-          voidReason: getVoidReason(db, invite, role),
+          voidReason: await getVoidReason(db, invite, role),
         }
       : null,
   }
 }
 
-export const listInviteViews = (db: Db) =>
-  listInvites(db).map(({ invite, person: { row, role } }) => ({
+export const listInviteViews = async (db: Db) =>
+  mapInOrder(await listInvites(db), async ({ invite, person: { row, role } }) => ({
     userId: invite.userId,
     username: row.username,
     roleId: row.roleId,
     expiresAt: isoOrNull(invite.expiresAt),
     ssoOnly: invite.tokenHash === null,
     createdByUserId: invite.createdBy,
-    voidReason: getVoidReason(db, invite, role),
+    voidReason: await getVoidReason(db, invite, role),
   }))
 
 export const linkView = ({ token, expiresAt }: Link) => ({ token, expiresAt: iso(expiresAt) })

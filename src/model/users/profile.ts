@@ -16,18 +16,24 @@ interface Profile {
 }
 
 /** Missing and unchanged members are ignored. Throws `user_not_found`, `edit_conflict`, `email_taken`. */
-export const updateProfile = (tx: Tx, id: string, { expectedVersion, ...profile }: Profile, actor: Actor): void => {
-  const { row } = getPerson(tx, id)
+export const updateProfile = async (
+  tx: Tx,
+  id: string,
+  { expectedVersion, ...profile }: Profile,
+  actor: Actor,
+): Promise<void> => {
+  const { row } = await getPerson(tx, id)
   requireVersion(expectedVersion, personVersion(row))
   const change = getChanges(row, profile)
   const changed = Object.keys(change)
   if (changed.length === 0) return
-  if (change.email && isEmailTaken(tx, change.email)) throw new AppError('email_taken', { param: 'email' })
+  if (change.email && (await isEmailTaken(tx, change.email))) throw new AppError('email_taken', { param: 'email' })
   const isEmailOwn = change.email === undefined ? {} : { isEmailOwn: true }
-  tx.update(users)
+  await tx
+    .update(users)
     .set({ ...change, ...isEmailOwn })
     .where(eq(users.id, id))
     .run()
-  append(tx, actor, 'profile_updated', { target: id, details: { changed } })
+  await append(tx, actor, 'profile_updated', { target: id, details: { changed } })
   notice(tx, 'people')
 }

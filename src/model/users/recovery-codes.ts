@@ -14,10 +14,11 @@ const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 const CODE = /^[a-z2-7]{16}$/
 
 /** Replaces all recovery codes of the user. The returned codes (`xxxx-xxxx-xxxx-xxxx`) are shown once and not stored. */
-export const createRecoveryCodes = (tx: Tx, userId: string, { random, now }: NewCodes): string[] => {
-  deleteRecoveryCodes(tx, userId)
+export const createRecoveryCodes = async (tx: Tx, userId: string, { random, now }: NewCodes): Promise<string[]> => {
+  await deleteRecoveryCodes(tx, userId)
   const codes = Array.from({ length: CODES }, () => base32(random.bytes(CODE_BYTES)))
-  tx.insert(recoveryCodes)
+  await tx
+    .insert(recoveryCodes)
     .values(codes.map((code) => ({ userId, codeHash: getHash(userId, code), createdAt: now })))
     .run()
   return codes.map((code) => code.match(/.{4}/g)?.join('-') ?? code)
@@ -28,12 +29,12 @@ interface NewCodes {
   now: number
 }
 
-export const deleteRecoveryCodes = (tx: Tx, userId: string): void => {
-  tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId)).run()
+export const deleteRecoveryCodes = async (tx: Tx, userId: string): Promise<void> => {
+  await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId)).run()
 }
 
-export const countRecoveryCodes = (db: Db, userId: string): number =>
-  db.select({ n: count() }).from(recoveryCodes).where(eq(recoveryCodes.userId, userId)).get()?.n ?? 0
+export const countRecoveryCodes = async (db: Db, userId: string): Promise<number> =>
+  (await db.select({ n: count() }).from(recoveryCodes).where(eq(recoveryCodes.userId, userId)).get())?.n ?? 0
 
 /** Whether `text` has the form of a recovery code; case, spaces and dashes do not matter. */
 export const isRecoveryCode = (text: string): boolean => CODE.test(normalised(text))
@@ -42,16 +43,20 @@ export const isRecoveryCode = (text: string): boolean => CODE.test(normalised(te
  * Deletes the code and returns whether it existed, in one statement, so that parallel uses succeed only once. Only for
  * an active user with the authenticator in `row`.
  */
-export const spendRecoveryCode = (tx: Tx, row: UserRow, { text, actor }: { text: string; actor: Actor }): boolean => {
+export const spendRecoveryCode = async (
+  tx: Tx,
+  row: UserRow,
+  { text, actor }: { text: string; actor: Actor },
+): Promise<boolean> => {
   const { id, totpSecretSealed } = row
   const isCurrent = sql`EXISTS (SELECT 1 FROM ${users} WHERE ${users.id} = ${id} AND ${users.status} = 'active'
     AND ${users.totpSecretSealed} = ${totpSecretSealed})`
-  const { changes } = tx
+  const { changes } = await tx
     .delete(recoveryCodes)
     .where(and(eq(recoveryCodes.userId, id), eq(recoveryCodes.codeHash, getHash(id, normalised(text))), isCurrent))
     .run()
   if (changes > 0)
-    append(tx, actor, 'recovery_code_used', { target: id, details: { left: countRecoveryCodes(tx, id) } })
+    await append(tx, actor, 'recovery_code_used', { target: id, details: { left: await countRecoveryCodes(tx, id) } })
   return changes > 0
 }
 

@@ -8,6 +8,8 @@ import type { Random } from '../../lib/random.ts'
 import { append } from '../audit/audit.ts'
 import { getChanges } from '../audit/changes-of.ts'
 import { ExpectedVersion, requireVersion } from '../edit-version.ts'
+import { ShareInput } from '../shares/share-input.ts'
+import { type Share, storeShare } from '../shares/share-rows.ts'
 import { type Caller, requireDelegation } from './delegation.ts'
 import { voidLinks } from './invites.ts'
 import { type Grants, grantProblem, isSubset, PERMISSIONS } from './permissions.ts'
@@ -50,7 +52,12 @@ export const NewRole = z.strictObject({
   description: Description.optional().describe('What the role is for. Blank or null: none.'),
   grants: GrantList.describe('Permissions, each as an object or as text like `accounts:read:all`.'),
 })
-export const RolePatch = NewRole.partial().extend({ expectedVersion: ExpectedVersion })
+export const RolePatch = NewRole.partial().extend({
+  share: ShareInput.optional().describe(
+    'The share of the pool for each user with this role, unless they have their own. Built-in roles can have one too. Null means no share.',
+  ),
+  expectedVersion: ExpectedVersion,
+})
 export const RoleClone = NewRole.omit({ grants: true })
 export type NewRole = z.output<typeof NewRole>
 export type RolePatch = z.output<typeof RolePatch>
@@ -62,42 +69,45 @@ interface Doing {
 }
 
 /** Throws `insufficient_delegation`, `role_taken`. */
-export const createRole = (tx: Tx, input: NewRole, { caller, random }: Doing): Role => {
+export const createRole = async (tx: Tx, input: NewRole, { caller, random }: Doing): Promise<Role> => {
   const { name, description = null, grants } = input
   const { actor } = caller
   requireHeld(caller, grants)
-  requireFreeName(tx, name)
+  await requireFreeName(tx, name)
   const id = random.id('role')
-  const slug = freeSlug(tx, name)
-  tx.insert(roles).values({ id, slug, name, description, createdAt: actor.at, updatedAt: actor.at }).run()
-  writeGrants(tx, id, grants)
-  append(tx, actor, 'role_created', { target: id, details: { name, slug, grants: Object.fromEntries(grants) } })
+  const slug = await freeSlug(tx, name)
+  await tx.insert(roles).values({ id, slug, name, description, createdAt: actor.at, updatedAt: actor.at }).run()
+  await writeGrants(tx, id, grants)
+  await append(tx, actor, 'role_created', { target: id, details: { name, slug, grants: Object.fromEntries(grants) } })
   notice(tx, 'people')
   return getRole(tx, id)
 }
 
 /** A custom role with the grants of any other. Throws `role_not_found`, `insufficient_delegation`, `role_taken`. */
-export const cloneRole = (tx: Tx, id: string, input: RoleClone, doing: Doing): Role =>
-  createRole(tx, { ...input, grants: getRole(tx, id).grants }, doing)
+export const cloneRole = async (tx: Tx, id: string, input: RoleClone, doing: Doing): Promise<Role> =>
+  createRole(tx, { ...input, grants: (await getRole(tx, id)).grants }, doing)
 
 /**
  * Removed permissions are lost with the next request, and invites for other grants become void. The slug stays when the
  * name changes. Throws `role_not_found`, `role_locked`, `insufficient_delegation`, `edit_conflict`,
  * `self_modification_forbidden`, `role_taken`.
  */
-export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): Role => {
-  const before = customRole(tx, id, caller)
+export const editRole = async (tx: Tx, id: string, { share, ...patch }: RolePatch, caller: Caller): Promise<Role> => {
+  const { expectedVersion: _, ...rest } = patch
+  if (share !== undefined) await changeShare(tx, id, share, caller)
+  if (share !== undefined && Object.values(rest).every((value) => value === undefined)) return getRole(tx, id)
+  const before = await customRole(tx, id, caller)
   requireVersion(patch.expectedVersion, roleVersion(before))
   const change = getChanges(before, { name: patch.name, description: patch.description, grants: patch.grants })
   const { name, description, grants } = change
   const changed = Object.keys(change)
   if (changed.length === 0) return before
   if (grants) requireOthersRole(caller, before, grants)
-  if (name !== undefined) requireFreeName(tx, name, before.id)
-  tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
-  if (grants) writeGrants(tx, before.id, grants)
-  const voidedLinks = grants ? voidLinks(tx, { roleId: before.id }) : 0
-  append(tx, caller.actor, 'role_updated', {
+  if (name !== undefined) await requireFreeName(tx, name, before.id)
+  await tx.update(roles).set({ name, description, updatedAt: caller.actor.at }).where(eq(roles.id, before.id)).run()
+  if (grants) await writeGrants(tx, before.id, grants)
+  const voidedLinks = grants ? await voidLinks(tx, { roleId: before.id }) : 0
+  await append(tx, caller.actor, 'role_updated', {
     target: before.id,
     details: {
       changed,
@@ -109,25 +119,35 @@ export const editRole = (tx: Tx, id: string, patch: RolePatch, caller: Caller): 
   return getRole(tx, before.id)
 }
 
+/** Locked built-in roles can have a share too, because it grants no permissions. */
+const changeShare = async (tx: Tx, id: string, share: Share | null, caller: Caller): Promise<void> => {
+  const role = await getRole(tx, id)
+  requireDelegation(caller, role)
+  if (!(await storeShare(tx, role.id, share))) return
+  await append(tx, caller.actor, 'role_updated', { target: role.id, details: { changed: ['share'], share } })
+  notice(tx, 'people')
+}
+
 /**
  * One statement, so that the role cannot be assigned in between. Throws `role_not_found`, `role_locked`,
  * `insufficient_delegation`, `role_in_use`.
  */
-export const deleteRole = (tx: Tx, id: string, caller: Caller): void => {
-  const role = customRole(tx, id, caller)
+export const deleteRole = async (tx: Tx, id: string, caller: Caller): Promise<void> => {
+  const role = await customRole(tx, id, caller)
   const isUnused = sql`NOT EXISTS (SELECT 1 FROM users WHERE users.role_id = ${role.id})
     AND NOT EXISTS (SELECT 1 FROM auth_providers WHERE auth_providers.unknown_identity_role_id = ${role.id})`
-  const { changes } = tx
+  const { changes } = await tx
     .delete(roles)
     .where(and(eq(roles.id, role.id), isUnused))
     .run()
   if (changes === 0) throw new AppError('role_in_use')
-  append(tx, caller.actor, 'role_deleted', { target: role.id, details: { name: role.name, slug: role.slug } })
+  await storeShare(tx, role.id, null)
+  await append(tx, caller.actor, 'role_deleted', { target: role.id, details: { name: role.name, slug: role.slug } })
   notice(tx, 'people')
 }
 
-const customRole = (tx: Tx, id: string, caller: Caller): Role => {
-  const role = getRole(tx, id)
+const customRole = async (tx: Tx, id: string, caller: Caller): Promise<Role> => {
+  const role = await getRole(tx, id)
   if (role.kind === 'preset') throw new AppError('role_locked')
   requireDelegation(caller, role)
   return role
@@ -143,21 +163,23 @@ const requireOthersRole = (caller: Caller, role: Role, grants: Grants): void => 
   requireHeld(caller, grants)
 }
 
-const writeGrants = (tx: Tx, roleId: string, grants: Grants): void => {
-  tx.delete(roleGrants).where(eq(roleGrants.roleId, roleId)).run()
+const writeGrants = async (tx: Tx, roleId: string, grants: Grants): Promise<void> => {
+  await tx.delete(roleGrants).where(eq(roleGrants.roleId, roleId)).run()
   const rows = [...grants].map(([permission, scope]) => ({ roleId, permission, scope }))
-  if (rows.length > 0) tx.insert(roleGrants).values(rows).run()
+  if (rows.length > 0) await tx.insert(roleGrants).values(rows).run()
 }
 
 /** Names differ by more than case. Throws `role_taken`. */
-const requireFreeName = (db: Db, name: string, except?: string): void => {
-  const isTaken = listRoles(db).some((role) => role.id !== except && role.name.toLowerCase() === name.toLowerCase())
+const requireFreeName = async (db: Db, name: string, except?: string): Promise<void> => {
+  const isTaken = (await listRoles(db)).some(
+    (role) => role.id !== except && role.name.toLowerCase() === name.toLowerCase(),
+  )
   if (isTaken) throw new AppError('role_taken', { param: 'name' })
 }
 
 /** `Key Keepers` becomes `key-keepers`; a slug that is taken gets a number. */
-const freeSlug = (db: Db, name: string): string => {
-  const taken = new Set(listRoles(db).flatMap(({ slug, id }) => [slug, id]))
+const freeSlug = async (db: Db, name: string): Promise<string> => {
+  const taken = new Set((await listRoles(db)).flatMap(({ slug, id }) => [slug, id]))
   const base =
     name
       .toLowerCase()

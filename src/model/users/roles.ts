@@ -56,26 +56,26 @@ export const missingPermissionText = (permission: Permission, isGuest: boolean):
 }
 
 /** Presets first, then custom roles by name. */
-export const listRoles = (db: Db): Role[] => {
-  const grants = Map.groupBy(db.select().from(roleGrants).all(), ({ roleId }) => roleId)
-  const custom = db.select().from(roles).orderBy(asc(roles.name), asc(roles.id)).all()
+export const listRoles = async (db: Db): Promise<Role[]> => {
+  const grants = Map.groupBy(await db.select().from(roleGrants).all(), ({ roleId }) => roleId)
+  const custom = await db.select().from(roles).orderBy(asc(roles.name), asc(roles.id)).all()
   return [...PRESET_ROLES, ...custom.map((row) => customRole(row, grants.get(row.id) ?? []))]
 }
 
 /** null when there is no such role. */
-export const findRole = (db: Db, id: string): Role | null => {
+export const findRole = async (db: Db, id: string): Promise<Role | null> => {
   const known = PRESET_ROLES.find((role) => role.id === id)
   if (known) return known
-  const row = db.select().from(roles).where(eq(roles.id, id)).get()
-  return row ? customRole(row, db.select().from(roleGrants).where(eq(roleGrants.roleId, id)).all()) : null
+  const row = await db.select().from(roles).where(eq(roles.id, id)).get()
+  return row ? customRole(row, await db.select().from(roleGrants).where(eq(roleGrants.roleId, id)).all()) : null
 }
 
 /** The version of a role's editable members. */
 export const roleVersion = ({ name, description, grants }: Role): string => getVersion([name, description, ...grants])
 
 /** `reference` is a slug or an id (decisions §2). Throws `role_not_found`. */
-export const getRole = (db: Db, reference: string): Role => {
-  const role = findRole(db, reference) ?? listRoles(db).find(({ slug }) => slug === reference)
+export const getRole = async (db: Db, reference: string): Promise<Role> => {
+  const role = (await findRole(db, reference)) ?? (await listRoles(db)).find(({ slug }) => slug === reference)
   if (!role) throw new AppError('role_not_found')
   return role
 }

@@ -18,15 +18,23 @@ const toSession = (row: SessionRow, currentId: string | null) => ({
 })
 
 /** Most recently used first, without sessions that still need a second factor. */
-export const sessionList = (db: Db, userId: string, { currentId, now }: { currentId: string | null; now: number }) => ({
-  items: listSessions(db, userId, now)
+export const sessionList = async (
+  db: Db,
+  userId: string,
+  { currentId, now }: { currentId: string | null; now: number },
+) => ({
+  items: (await listSessions(db, userId, now))
     .filter(({ isComplete }) => isComplete)
     .map((row) => toSession(row, currentId)),
 })
-export type SessionList = ReturnType<typeof sessionList>
+export type SessionList = Awaited<ReturnType<typeof sessionList>>
 
 /** Effective on the session's next request. Throws `not_found`, also for another user's session. */
-export const endOneSession = (tx: Tx, id: string, { userId, actor }: { userId: string; actor: Actor }): void => {
-  if (!endSession(tx, id, userId)) throw new AppError('not_found', { message: 'Session not found.' })
-  append(tx, actor, 'session_ended', { target: userId, details: { session: id } })
+export const endOneSession = async (
+  tx: Tx,
+  id: string,
+  { userId, actor }: { userId: string; actor: Actor },
+): Promise<void> => {
+  if (!(await endSession(tx, id, userId))) throw new AppError('not_found', { message: 'Session not found.' })
+  await append(tx, actor, 'session_ended', { target: userId, details: { session: id } })
 }

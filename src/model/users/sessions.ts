@@ -35,10 +35,14 @@ export interface NewSession {
  * Returns the token for the cookie; only its hash is stored. Beyond the maximum, the least recently used sessions are
  * deleted.
  */
-export const createSession = (tx: Tx, random: Random, input: NewSession): { row: SessionRow; token: string } => {
+export const createSession = async (
+  tx: Tx,
+  random: Random,
+  input: NewSession,
+): Promise<{ row: SessionRow; token: string }> => {
   const { isConfirmed, now, ...rest } = input
   const token = random.token(TOKEN_BYTES)
-  const row = tx
+  const row = await tx
     .insert(sessions)
     .values({
       ...rest,
@@ -51,12 +55,12 @@ export const createSession = (tx: Tx, random: Random, input: NewSession): { row:
     })
     .returning()
     .get()
-  if (row.userId !== null) deleteOldest(tx, row, row.userId)
+  if (row.userId !== null) await deleteOldest(tx, row, row.userId)
   return { row, token }
 }
 
 /** Complete and half sessions separately: a password alone must not push out sessions with a second factor. */
-const deleteOldest = (tx: Tx, { id, isComplete }: SessionRow, userId: string): void => {
+const deleteOldest = async (tx: Tx, { id, isComplete }: SessionRow, userId: string): Promise<void> => {
   const others = and(eq(sessions.userId, userId), eq(sessions.isComplete, isComplete), ne(sessions.id, id))
   const kept = tx
     .select({ id: sessions.id })
@@ -64,7 +68,7 @@ const deleteOldest = (tx: Tx, { id, isComplete }: SessionRow, userId: string): v
     .where(others)
     .orderBy(...NEWEST_USE)
     .limit(MAX_SESSIONS - 1)
-  remove(tx, and(others, notInArray(sessions.id, kept)))
+  await remove(tx, and(others, notInArray(sessions.id, kept)))
 }
 
 const NEWEST_USE = [desc(sessions.lastSeenAt), desc(sessions.id)]
@@ -72,12 +76,12 @@ const NEWEST_USE = [desc(sessions.lastSeenAt), desc(sessions.id)]
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex')
 
 /** The session of a cookie token if not expired, or null. */
-export const findSession = (db: Db, token: string, now: number): SessionRow | null =>
-  db
+export const findSession = async (db: Db, token: string, now: number): Promise<SessionRow | null> =>
+  (await db
     .select()
     .from(sessions)
     .where(and(eq(sessions.tokenHash, hashToken(token)), gt(sessions.expiresAt, now)))
-    .get() ?? null
+    .get()) ?? null
 
 /**
  * Until when a confirmation is valid, in ms since epoch; null: none. One with more than the full time left was made by
@@ -91,19 +95,29 @@ export const confirmationEnd = (session: SessionRow | null, now: number): number
 /** Whether `lastSeenAt` is due. */
 export const isTouchDue = ({ lastSeenAt }: SessionRow, now: number): boolean => now - lastSeenAt >= TOUCH_MS
 
-export const touchSession = (tx: Tx, id: string, seen: { now: number; address: string | null }): void => {
-  tx.update(sessions).set({ lastSeenAt: seen.now, address: seen.address }).where(eq(sessions.id, id)).run()
+/** Not again if another request of the same page was faster. */
+export const touchSession = async (
+  tx: Tx,
+  id: string,
+  seen: { now: number; address: string | null },
+): Promise<void> => {
+  await tx
+    .update(sessions)
+    .set({ lastSeenAt: seen.now, address: seen.address })
+    .where(and(eq(sessions.id, id), lte(sessions.lastSeenAt, seen.now - TOUCH_MS)))
+    .run()
 }
 
 /** A new token for the same session, after a sign-in step or a confirmation (decisions §4). */
-export const rotateSession = (
+export const rotateSession = async (
   tx: Tx,
   random: Random,
   id: string,
   change: Partial<Pick<SessionRow, 'isComplete' | 'confirmedUntil' | 'expiresAt' | 'method'>>,
-): string => {
+): Promise<string> => {
   const token = random.token(TOKEN_BYTES)
-  tx.update(sessions)
+  await tx
+    .update(sessions)
     .set({ ...change, tokenHash: hashToken(token) })
     .where(eq(sessions.id, id))
     .run()
@@ -111,7 +125,7 @@ export const rotateSession = (
 }
 
 /** A user's sessions, most recently used first. */
-export const listSessions = (db: Db, userId: string, now: number): SessionRow[] =>
+export const listSessions = (db: Db, userId: string, now: number): Promise<SessionRow[]> =>
   db
     .select()
     .from(sessions)
@@ -120,21 +134,24 @@ export const listSessions = (db: Db, userId: string, now: number): SessionRow[] 
     .all()
 
 /** Ends one session. False when there is none with this id for the user. */
-export const endSession = (tx: Tx, id: string, userId: string | null): boolean =>
-  remove(tx, and(eq(sessions.id, id), userId === null ? isNull(sessions.userId) : eq(sessions.userId, userId))) > 0
+export const endSession = async (tx: Tx, id: string, userId: string | null): Promise<boolean> =>
+  (await remove(
+    tx,
+    and(eq(sessions.id, id), userId === null ? isNull(sessions.userId) : eq(sessions.userId, userId)),
+  )) > 0
 
 /** Ends every session of the user except `except`. Returns how many. */
-export const endSessionsOf = (tx: Tx, userId: string, except: string | null = null): number =>
+export const endSessionsOf = (tx: Tx, userId: string, except: string | null = null): Promise<number> =>
   remove(tx, and(eq(sessions.userId, userId), except === null ? undefined : ne(sessions.id, except)))
 
 /** Ends all guest sessions. */
-export const endGuestSessions = (tx: Tx): number => remove(tx, isNull(sessions.userId))
+export const endGuestSessions = (tx: Tx): Promise<number> => remove(tx, isNull(sessions.userId))
 
-export const dropExpiredSessions = (tx: Tx, now: number): number => remove(tx, lte(sessions.expiresAt, now))
+export const dropExpiredSessions = (tx: Tx, now: number): Promise<number> => remove(tx, lte(sessions.expiresAt, now))
 
 /** Open event streams recheck their session on this notice, so they end too. */
-const remove = (tx: Tx, which: SQL | undefined): number => {
-  const { changes } = tx.delete(sessions).where(which).run()
+const remove = async (tx: Tx, which: SQL | undefined): Promise<number> => {
+  const { changes } = await tx.delete(sessions).where(which).run()
   if (changes > 0) notice(tx, 'sessions')
   return changes
 }

@@ -22,23 +22,23 @@ export const Username = z
 /** For everyone except the user who already has the reserved name. */
 export const FreeUsername = Username.refine((name) => name !== RESERVED_USERNAME, 'is reserved')
 
-export const isTaken = (db: Db, username: string): boolean =>
-  db.select({ id: users.id }).from(users).where(eq(users.username, username)).get() !== undefined
+export const isTaken = async (db: Db, username: string): Promise<boolean> =>
+  (await db.select({ id: users.id }).from(users).where(eq(users.username, username)).get()) !== undefined
 
 /** `email` as stored: lower case. */
-export const isEmailTaken = (db: Db, email: string): boolean =>
-  db.select({ id: users.id }).from(users).where(eq(users.email, email)).get() !== undefined
+export const isEmailTaken = async (db: Db, email: string): Promise<boolean> =>
+  (await db.select({ id: users.id }).from(users).where(eq(users.email, email)).get()) !== undefined
 
 /**
  * `anna@example.com` becomes `anna.example.com`, `Žofie` `zofie`. A taken name, always including `admin`, gets a number
  * (spec §5); if nothing is left of the part before the `@`, it is `th-` and a hash.
  */
-export const usernameFrom = (db: Db, subject: string): string => {
+export const usernameFrom = async (db: Db, subject: string): Promise<string> => {
   const readable = isAscii(subject) ? plain(subject) : transliterated(subject)
   const base = readable || `th-${createHash('sha256').update(subject).digest('hex').slice(0, 8)}`
   for (let n = 1; ; n++) {
     const name = n === 1 ? base : `${base}-${n}`
-    if (name !== RESERVED_USERNAME && !isTaken(db, name)) return name
+    if (name !== RESERVED_USERNAME && !(await isTaken(db, name))) return name
   }
 }
 
@@ -61,8 +61,8 @@ const transliterated = (subject: string): string => {
 }
 
 /** Throws `validation_error` for the reserved name, `username_taken`. */
-export const requireFreeUsername = (db: Db, username: string): void => {
+export const requireFreeUsername = async (db: Db, username: string): Promise<void> => {
   if (username === RESERVED_USERNAME)
     throw new AppError('validation_error', { param: 'username', details: { fields: { username: ['is reserved'] } } })
-  if (isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })
+  if (await isTaken(db, username)) throw new AppError('username_taken', { param: 'username' })
 }

@@ -17,12 +17,7 @@ export const keyInScope = (scope: ViewScope): SQL | undefined => {
 }
 
 /** The ids of the keys in scope; null: all. */
-export const getKeyIds = (db: Db, scope: ViewScope): string[] | null =>
+export const getKeyIds = async (db: Db, scope: ViewScope): Promise<string[] | null> =>
   scope === 'all'
     ? null
-    : db
-        .select({ id: apiKeys.id })
-        .from(apiKeys)
-        .where(keyInScope(scope))
-        .all()
-        .map(({ id }) => id)
+    : (await db.select({ id: apiKeys.id }).from(apiKeys).where(keyInScope(scope)).all()).map(({ id }) => id)

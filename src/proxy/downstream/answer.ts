@@ -31,8 +31,9 @@ export const answerWithStream = async (served: Answered, contract: Contract): Pr
   const { c, turnAbort } = served
   const { clock, pulse, server } = c.env
   const sent = { headers: false }
-  const opening = begin(served, sent)
-  const flow = await withServerTiming(served, inTime(opening, clock)).catch((err: unknown) => {
+  const { whenWritten: answer } = contract
+  const opening = begin(answer ? { ...served, answer } : served, sent)
+  const flow = await withServerTiming(served, inTime(opening, clock, contract.earlyHeadersMs)).catch((err: unknown) => {
     if (contract instanceof NativeContract && err instanceof AppError && err.extra.inStream) return null
     throw err
   })
@@ -87,10 +88,10 @@ const collected = async (flow: Flow): Promise<() => JsonObject> => {
   return () => collector.result()
 }
 
-/** The flow, or null when it takes longer than `EARLY_HEADERS_MS`. Rejects if opening fails before that. */
-const inTime = (opening: Promise<Flow>, clock: Clock): Promise<Flow | null> =>
+/** The flow, or null when it takes longer than `ms`. Rejects if opening fails before that. */
+const inTime = (opening: Promise<Flow>, clock: Clock, ms = EARLY_HEADERS_MS): Promise<Flow | null> =>
   new Promise((resolve, reject) => {
-    const cancel = clock.after(EARLY_HEADERS_MS, () => resolve(null))
+    const cancel = clock.after(ms, () => resolve(null))
     opening.then(resolve, reject).finally(cancel)
   })
 

@@ -10,8 +10,10 @@ import type { Random } from '../../lib/random.ts'
 import { getPieces, type SseEvent } from '../../lib/sse.ts'
 import { FrameEvent } from '../../upstream/frame-event.ts'
 import { mentionsAccountFacts, withoutAccountFacts } from '../formats/account-facts.ts'
+import { ChatEventReader } from '../formats/chat-events.ts'
 import { ChatStream, type ChatStreamOptions } from '../formats/chat-stream.ts'
 import { keepaliveComment, keepaliveEvent, responseFailedEvent } from '../formats/failed-event.ts'
+import { MessagesStream, type MessagesStreamOptions, ping } from '../formats/messages-stream.ts'
 import { PublicEvents, parsed } from '../formats/public-events.ts'
 import { type ResponsesEvent, upstreamFailure } from '../formats/responses-event.ts'
 import { rateEventsFor } from '../pool/client-limits.ts'
@@ -27,6 +29,12 @@ export interface Contract {
   fail(err: AppError, meter: Meter | null): Uint8Array
   /** Sent when nothing else has been sent for a while. */
   readonly keepalive: Uint8Array
+  /** Sent after this many ms of silence. Default: the usual time. */
+  readonly keepaliveMs?: number
+  /** Headers are sent after this many ms, although nothing is known yet. Default: the usual time. */
+  readonly earlyHeadersMs?: number
+  /** Settles when a successful answer has been written to its end; rejects if that failed. Default: it cannot fail. */
+  readonly whenWritten?: () => Promise<void>
 }
 
 /** `unchanged`, or the event for the client in their place; its null leaves them out. */
@@ -118,6 +126,43 @@ export const chatContract = (options: ChatStreamOptions, recording: Recording | 
     },
     fail: (err) => chat.fail(err),
     keepalive: keepaliveComment,
+  }
+}
+
+/**
+ * Claude Code compacts a full conversation only if the error comes before the headers, for which it waits 360 s. Reverse
+ * proxies usually wait 60 s.
+ */
+const HEADERS_MS = 55_000
+
+/** Claude Code ends a stream after about 30 pings without content (2.1.332), so pings are rare. */
+const PING_MS = 30_000
+
+export const messagesContract = (options: MessagesStreamOptions, dialect: 'responses' | 'chat'): Contract => {
+  const stream = new MessagesStream(options)
+  const chat = dialect === 'chat' ? new ChatEventReader() : null
+  const read = ({ type, bytes, data }: SseEvent): ResponsesEvent[] => {
+    if (chat) return data === null ? [] : chat.read(data).filter((event) => stream.needs(event.type))
+    return type !== null && stream.needs(type) ? [parsed(bytes, type)] : []
+  }
+  const written = Promise.withResolvers<void>()
+  written.promise.catch(() => {}) // nothing waits for it if the upstream fails as well
+  return {
+    write: (events, meter) => {
+      const out = stream.begin()
+      for (const event of events) for (const one of read(event)) out.push(...stream.push(one))
+      if (stream.failure) written.reject(stream.failure)
+      else if (meter.terminal !== null) written.resolve()
+      return joined(out)
+    },
+    fail: (err) => {
+      written.reject(err)
+      return stream.fail(err)
+    },
+    whenWritten: () => written.promise,
+    keepalive: ping,
+    keepaliveMs: PING_MS,
+    earlyHeadersMs: HEADERS_MS,
   }
 }
 

@@ -132,7 +132,8 @@ class EventSource implements UnderlyingDefaultSource<Uint8Array>, Watcher, Event
   }
 
   beat(now: number): void {
-    if (this.#isPulling && now - this.#lastSentAt >= KEEPALIVE_MS) this.#send([this.#deps.contract.keepalive])
+    const { keepalive, keepaliveMs = KEEPALIVE_MS } = this.#deps.contract
+    if (this.#isPulling && now - this.#lastSentAt >= keepaliveMs) this.#send([keepalive])
   }
 
   /** `isHeard`: more than comments, which do not reset the native client's timeout (decisions §3 "Keepalive"). */

@@ -77,7 +77,7 @@ export class SocketTurn {
     try {
       for (let events = await flow.next(); events !== null; events = await flow.next()) {
         const wait = this.#session.send(contract.frames(events, flow.meter))
-        if (wait) await wait
+        if (wait !== null) await wait
       }
     } catch (err) {
       if (err instanceof ClientGone) flow.cancel()

@@ -26,11 +26,11 @@ const REFRESH_INTERVAL_MS = 10_000
 const LANES = 4
 
 /** `GET /api/fleet/summary`. */
-export const showFleet = createHandlers(clientKey('always'), restricted('refuse'), (c) => {
+export const showFleet = createHandlers(clientKey('always'), restricted('refuse'), async (c) => {
   const { clientLimits, clock } = c.env
   const key = toKey(c)
   const now = clock.now()
-  const names = namesFor(c, key)
+  const names = await namesFor(c, key)
   const sections = key.usageSections
   const showsUsage =
     sections.has('upstream_limits') && sections.has('account_pool_usage') && !clientLimits.hidesPool(key)
@@ -57,7 +57,12 @@ export const showFleetActivity = createHandlers(clientKey('always'), restricted(
   const staleSeconds = (settings.current().conversationAffinityMaxAgeDays * DAY_MS) / 1000
   const question = { now, accountIds: key.scope && getAccounts(c, key).map(({ id }) => id), staleSeconds }
   const activity = await reader.for(`key ${key.id}`).fleetActivity(question).catch(unlessBusy)
-  return c.json({ available: activity !== null, generatedAt: iso(now), source: 'request_log', ...parts(c, activity) })
+  return c.json({
+    available: activity !== null,
+    generatedAt: iso(now),
+    source: 'request_log',
+    ...(await parts(c, activity)),
+  })
 })
 
 /** `POST /api/fleet/refresh`: reads the usage of the key's accounts from ChatGPT now. */
@@ -90,9 +95,9 @@ const getAccounts = (c: Ctx, { scope }: KeyPolicy): LiveAccount[] =>
   c.env.pool.all().filter((account) => isInScope(scope, account))
 
 /** Names and addresses as the key's owner may see them. */
-const namesFor = (c: Ctx, key: KeyPolicy): ReadonlyMap<string, { label: string; email: string }> => {
-  const { ownerUserId } = getKey(c.env.db, key.id, 'all')
-  const owner = ownerUserId === null ? null : findPerson(c.env.db, ownerUserId)
+const namesFor = async (c: Ctx, key: KeyPolicy): Promise<ReadonlyMap<string, { label: string; email: string }>> => {
+  const { ownerUserId } = await getKey(c.env.db, key.id, 'all')
+  const owner = ownerUserId === null ? null : await findPerson(c.env.db, ownerUserId)
   const seesAddresses = owner !== null && holds(owner.role.grants, 'accounts:write')
   const shown = (text: string) => (seesAddresses ? text : maskEmails(text))
   const accounts = getAccounts(c, key)
@@ -118,9 +123,9 @@ const unlessBusy = (err: unknown): null => {
   throw err
 }
 
-const parts = (c: Ctx, activity: FleetActivity | null) => {
+const parts = async (c: Ctx, activity: FleetActivity | null) => {
   if (activity === null) return { pressure: { available: false, windows: [] }, sticky: { available: false } }
-  const names = namesFor(c, toKey(c))
+  const names = await namesFor(c, toKey(c))
   const called = (accountId: string) => ({
     accountId,
     email: names.get(accountId)?.email ?? null,

@@ -80,7 +80,8 @@ const consume = async (c: Ctx): Promise<Response> => {
   const redemption = await redeem(deps, { accountId, creditId: null, requestId })
   const name = pool.get(accountId)?.displayName ?? accountId
   const who = { id: accountId, name, method: 'account_owner', address: c.var.clientIp, at: clock.now() }
-  if (!redemption.isRepeated) commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
+  if (!redemption.isRepeated)
+    await commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
   return c.json({ code: redemption.code, windows_reset: redemption.windowsReset })
 }
 

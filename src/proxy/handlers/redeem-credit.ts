@@ -30,7 +30,7 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   const redemption = await redeem(deps, { accountId, creditId, requestId })
   const { code, windowsReset, redeemedAt } = redemption
   const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp, at: clock.now() }
-  commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
+  await commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
   const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
 }

@@ -2,14 +2,19 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
+import { requireShallow } from '../ingress/body-bounds.ts'
 import { OTHER_BODY_BYTES, readBody } from '../ingress/raw-body.ts'
 
-/** A body can be sent slowly, so the gate is checked again after reading it. Throws what `readBody` and the gate throw. */
+/**
+ * A body can be sent slowly, so the gate is checked again after reading it. Throws what `readBody`, the gate
+ * and `requireShallow` throw.
+ */
 export const readSmallBody = async (c: Ctx): Promise<JsonObject> => {
   const limits = { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 } as const
-  const { json, hold } = await readBody(c.req.raw, limits)
+  const { bytes, json, hold } = await readBody(c.req.raw, limits)
   hold.release()
   c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
-  c.get('passAgain')(c)
+  await c.get('passAgain')(c)
+  requireShallow(bytes)
   return json
 }

@@ -2,7 +2,7 @@
 import { requireKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { clientKey, type KeyNeed, restricted } from '../../http/gates.ts'
+import { type AccessRule, clientKey, type Gate, type KeyNeed, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
@@ -16,8 +16,13 @@ import { type Arrival, elapsedMs, type TurnBody } from '../turn/turn.ts'
 type Serve = (c: Ctx) => Promise<Response>
 
 /** A route that serves turns: the client's key first, then what the client may not request here. */
-export const turnRoute = (serve: Serve, { key = 'optional' }: { key?: KeyNeed } = {}) =>
-  createHandlers(clientKey(key), restricted('refuse'), longLived(serve))
+export const turnRoute = (serve: Serve, { key = 'optional', gate = clientKey }: TurnRouteOptions = {}) =>
+  createHandlers(gate(key), restricted('refuse'), longLived(serve))
+
+interface TurnRouteOptions {
+  key?: KeyNeed
+  gate?: (need: KeyNeed) => Gate<AccessRule>
+}
 
 /**
  * Rejects when there is no room for a turn, and restores the connection's idle limit after every answer except a
@@ -56,7 +61,7 @@ export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONS
   const body = await readBody(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
   if (c.env.captures.isOn) body.hold.received = body.bytes
   try {
-    checkKeyAgain(c)
+    await checkKeyAgain(c)
     prepared(c, body, turns, () => requireSingle(body.bytes, body.json))
     requireOrdinary(body.json, c)
   } catch (err) {
@@ -73,7 +78,7 @@ export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_
   const body = await readBytes(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
   if (c.env.captures.isOn) body.hold.received = body.bytes
   try {
-    checkKeyAgain(c)
+    await checkKeyAgain(c)
   } catch (err) {
     body.hold.release()
     throw err
@@ -82,8 +87,8 @@ export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_
   return { ...body, json: {} }
 }
 
-const checkKeyAgain = (c: Ctx): void => {
-  if (elapsedMs(c.get('arrivedAt'), c.env.clock.monotonic()) > SLOW_BODY_MS) c.get('passAgain')(c)
+const checkKeyAgain = async (c: Ctx): Promise<void> => {
+  if (elapsedMs(c.get('arrivedAt'), c.env.clock.monotonic()) > SLOW_BODY_MS) await c.get('passAgain')(c)
 }
 
 /** Below this, checking the key once is enough; a second check would cost 2 % of a turn. */

@@ -90,7 +90,7 @@ const byBody = turnRoute(async (c) => {
   const { json, hold } = await readBody(c.req.raw, { env: c.env, maxBytes: OTHER_BODY_BYTES, tooLargeStatus: 413 })
   hold.release()
   c.env.server?.timeout(c.req.raw, IDLE_SECONDS)
-  c.get('passAgain')(c)
+  await c.get('passAgain')(c)
   return warmUp(c, getMode(parseAt(Wish, json).mode))
 })
 

@@ -35,6 +35,8 @@ export const withKeyPolicy = (body: JsonObject, key: KeyPolicy | null): JsonObje
 /** `ultra` is a mode of the native client; the upstream's highest effort is `max`. */
 export const toUpstreamEffort = (effort: string): string => (effort === 'ultra' ? 'max' : effort)
 
+export const isSameEffort = (one: string, other: string): boolean => toUpstreamEffort(one) === toUpstreamEffort(other)
+
 /** One name per tier: some clients call `priority` `fast`; `auto` and `default` both mean no tier was requested. */
 export const tierName = (name: string): string => (name === 'fast' ? 'priority' : name === 'auto' ? 'default' : name)
 

@@ -59,16 +59,16 @@ export class OwnerProofs {
     const name = sha256(`${claim.token}\0${claim.chatgptAccountId}`)
     const proved = this.#proved.get(name)
     if (proved && proved.until > upstream.clock.monotonic() && pool.get(proved.accountId)) return proved.accountId
-    const refund = wrong.take(claim.client, 'rate_limit_exceeded')
+    const refund = await wrong.take(claim.client, 'rate_limit_exceeded')
     const seats = pool.all().filter(({ row }) => row.chatgptAccountId === claim.chatgptAccountId)
     if (seats.length === 0) return null
-    const answer = await this.#ask(claim, this.#getRoute(seats, claim)).catch((cause: unknown) => {
-      refund()
+    const answer = await this.#ask(claim, this.#getRoute(seats, claim)).catch(async (cause: unknown) => {
+      await refund()
       throw new AppError('upstream_unreachable', { status: 503, retryAfterSeconds: 5, cause })
     })
     const account = answer && seats.find((seat) => isOwnedBy(seat, answer))
     if (!account) return null
-    refund()
+    await refund()
     this.#remember(name, account.id)
     return account.id
   }

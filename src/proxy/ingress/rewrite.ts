@@ -11,13 +11,8 @@ import { requireShallow } from './body-bounds.ts'
 
 /**
  * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original
- * text where that matters. Items of `input` that have a text in `texts` are written with it; the text of
-import { type ClientTexts, getClientTexts, writeJson } from './client-text.ts'
-
-/**
- * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original
- * text where that matters (`client-text.ts`). Items of `input` that have a text in `texts` are written with it; the text of
- * every other item is added to `texts`. Throws `invalid_request_error`.
+ * text where that matters. Items of `input` that have a text in `texts` are written with it; the text of every other
+ * item is added to `texts`. Throws `invalid_request_error`.
  */
 export const rewriteBody = (asked: TurnBody, json: JsonObject, texts?: Map<unknown, string>): TurnBody => {
   if (texts) return rewrittenWithInput(asked, json, texts).body

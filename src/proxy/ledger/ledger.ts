@@ -1,17 +1,17 @@
 /** Collects the records of ended turns in memory and writes them together, so that no turn waits for the disk. */
-import { type Database, SQLiteError } from 'bun:sqlite'
-import { commit, type Db } from '../../../db/commit.ts'
+import { type Db, holdWriter } from '../../../db/commit.ts'
+import type { Connection } from '../../../db/connection.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
-import { type LedgerEntry, type LedgerWriter, ledgerWriter } from './ledger-writer.ts'
+import type { LedgerEntry } from './ledger-batch.ts'
+import { writeLedger } from './ledger-writer.ts'
+import { MeterNotes } from './meter-notes.ts'
 import { type RejectedRequest, Rejections } from './rejections.ts'
 
-export type { LedgerEntry } from './ledger-writer.ts'
+export type { LedgerEntry } from './ledger-batch.ts'
 
 interface LedgerDeps {
-  /** The connection of `db`; its schema must exist. */
-  sqlite: Database
   db: Db
   clock: Clock
   log: Log
@@ -33,7 +33,7 @@ export interface Written {
 /** Keeps, together with the write itself, the promise of 250 ms from the end of a turn to the disk. */
 const BEAT_MS = 100
 const FULL_BEAT = 100
-/** Rows per transaction: a backlog is written in parts that do not block the streams. */
+/** Entries per transaction, so that a backlog is sent to the writing thread in parts that do not block the streams. */
 const MAX_BATCH = 1000
 const MAX_PENDING = 50_000
 
@@ -43,21 +43,33 @@ const MAX_PENDING = 50_000
  */
 export class Ledger {
   readonly #deps: LedgerDeps
-  readonly #writer: LedgerWriter
   readonly #rejections: Rejections
   #entries: LedgerEntry[] = []
   #usage = new Map<string, UsageSnapshot>()
+  readonly #meters = new MeterNotes()
+  /**
+   * The number of turns since start that are written, being written or dropped. It is also the number of the first
+   * pending turn.
+   */
+  #taken = 0
   #isRunning = false
   #isHealthy = true
   #lost = 0
+  /** Ended turns that are being written. */
+  #underWay = 0
   #cancelBeat: (() => void) | null = null
   #isHurried = false
+  /** Whether a beat is writing or waiting to write. */
+  #isBeating = false
   #batchSize = MAX_BATCH
 
-  constructor(deps: LedgerDeps) {
+  private constructor(deps: LedgerDeps, rejections: Rejections) {
     this.#deps = deps
-    this.#writer = ledgerWriter(deps.sqlite, deps.process)
-    this.#rejections = new Rejections(deps)
+    this.#rejections = rejections
+  }
+
+  static async open(deps: LedgerDeps): Promise<Ledger> {
+    return new Ledger(deps, await Rejections.open(deps))
   }
 
   /** False from a failed write until the next successful one. */
@@ -65,14 +77,19 @@ export class Ledger {
     return this.#isHealthy
   }
 
-  /** Ended turns that are only in memory. */
-  get unwrittenTurns(): number {
-    return this.#entries.length
+  /** Whether memory has room for many more entries while the database cannot be written. */
+  get hasRoom(): boolean {
+    return this.unwrittenTurns < MAX_PENDING / 2
   }
 
-  /** Also counts usage snapshots and rejected clients. */
+  /** Ended turns that are only in memory. */
+  get unwrittenTurns(): number {
+    return this.#entries.length + this.#underWay
+  }
+
+  /** Also counts usage snapshots, meter readings and rejected clients. */
   get pending(): number {
-    return this.#entries.length + this.#usage.size + this.#rejections.pending
+    return this.unwrittenTurns + this.#usage.size + this.#meters.pending + this.#rejections.pending
   }
 
   /** Rejected clients by reason, since start. */
@@ -86,10 +103,11 @@ export class Ledger {
   }
 
   /** Writes what is pending. Later records are written only by `flush`. */
-  stop(): void {
+  async stop(): Promise<void> {
     this.#isRunning = false
     this.#disarm()
-    this.flush()
+    do await this.flush()
+    while (this.pending > 0 && this.#isHealthy) // the last requests are still ending
     if (this.pending > 0) this.#deps.log.error('the last request log entries were lost', { count: this.pending })
   }
 
@@ -101,9 +119,13 @@ export class Ledger {
     this.#arm()
   }
 
-  /** The account's latest usage from a response; only the last one per beat is written. */
-  usage(accountId: string, snapshot: UsageSnapshot): void {
+  /**
+   * The account's latest usage, of which only the last one per beat is written, and its meter readings, all of which are
+   * written after the requests that ended before. `running`: see `MeterReading`.
+   */
+  usage(accountId: string, snapshot: UsageSnapshot, running = 0): void {
     this.#usage.set(accountId, snapshot)
+    this.#meters.note(accountId, snapshot, { running, after: this.#taken + this.#entries.length })
     this.#arm()
   }
 
@@ -113,13 +135,35 @@ export class Ledger {
     this.#arm()
   }
 
-  /** Writes everything pending. Does not throw: after a failure `healthy` is false and entries stay pending. */
-  flush(): void {
-    while (this.pending > 0 && this.#writeSome());
+  /** Writes what is pending now. Does not reject: after a failure `healthy` is false and entries stay pending. */
+  async flush(): Promise<void> {
+    await holdWriter(this.#deps.db, (writer) => this.#flushOn(writer))
+  }
+
+  /**
+   * Calls `prepare`, then runs the read it returns at a time when the rows include exactly the turns that had ended at
+   * that call. Later turns are written after the read. Resolves to undefined if the ledger cannot be written.
+   */
+  readWritten<T>(prepare: () => () => Promise<T>): Promise<T | undefined> {
+    return holdWriter(this.#deps.db, async (writer) => {
+      const read = prepare()
+      return (await this.#flushOn(writer)) ? read() : undefined
+    })
+  }
+
+  /**
+   * Writes the entries pending now, but not later ones, which might never end under load. Returns whether it succeeded.
+   */
+  async #flushOn(writer: Connection): Promise<boolean> {
+    if (this.pending === 0) return true
+    const last = this.#entries.at(-1)
+    do if (!(await this.#writeSome(writer, last))) return false
+    while (last && this.#entries.includes(last))
+    return true
   }
 
   #arm(): void {
-    if (!this.#isRunning || this.pending === 0) return
+    if (!this.#isRunning || this.#isBeating || this.pending === 0) return
     const isFull = this.#isHealthy && this.#entries.length >= FULL_BEAT
     if (this.#cancelBeat && !(isFull && !this.#isHurried)) return
     this.#disarm()
@@ -132,18 +176,24 @@ export class Ledger {
     this.#cancelBeat = null
   }
 
-  #beat(): void {
+  async #beat(): Promise<void> {
     this.#cancelBeat = null
-    this.#writeSome()
+    this.#isBeating = true
+    try {
+      await holdWriter(this.#deps.db, async (writer) => this.pending > 0 && this.#writeSome(writer))
+    } finally {
+      this.#isBeating = false
+    }
     this.#arm()
   }
 
-  /** One transaction, oldest first. Returns whether to continue. */
-  #writeSome(): boolean {
-    const batch = this.#entries.slice(0, this.#batchSize)
+  /** Writes the oldest entries, up to `last`, in one transaction. Returns whether to continue. */
+  async #writeSome(writer: Connection, last = this.#entries.at(-1)): Promise<boolean> {
+    const due = last ? this.#entries.lastIndexOf(last) + 1 : 0
+    const batch = this.#entries.slice(0, Math.min(due, this.#batchSize))
     const written: Written = { turns: batch.length, usages: this.#usage.size }
     try {
-      this.#commit(batch)
+      await this.#commit(writer, batch)
     } catch (error) {
       if (isRefusal(error) && batch.length > 0) return this.#narrowDown(batch, error)
       this.#noteFailure(error)
@@ -154,25 +204,33 @@ export class Ledger {
     return true
   }
 
-  /**
-   * `synchronous=NORMAL` avoids a disk sync per batch. If the process is killed, only the last 100 ms and the batch
-   * being written are lost. A power cut also loses batches not yet on disk: those since the last commit with FULL,
-   * checkpoint or system write-back (about 30 s on Linux).
-   */
-  #commit(batch: readonly LedgerEntry[]): void {
-    const { sqlite, db } = this.#deps
-    sqlite.run('PRAGMA synchronous = NORMAL')
+  async #commit(writer: Connection, batch: readonly LedgerEntry[]): Promise<void> {
+    const usage = this.#usage
+    const rejected = this.#rejections.take()
+    const first = this.#taken
+    this.#take(batch.length)
+    const notes = this.#meters.take(this.#taken)
+    const meters = notes.map((note) => ({ ...note, after: Math.max(0, note.after - first) }))
+    this.#underWay = batch.length
+    this.#usage = new Map()
     try {
-      commit(db, () => {
-        this.#writer.write(batch, this.#usage)
-        this.#rejections.write()
-      })
-      this.#entries = this.#entries.slice(batch.length)
-      this.#usage = new Map()
-      this.#rejections.written()
+      await writer.call(writeLedger, { process: this.#deps.process ?? 0, entries: batch, usage, meters, rejected })
+    } catch (error) {
+      this.#entries = [...batch, ...this.#entries]
+      this.#taken -= batch.length
+      this.#meters.putBack(notes)
+      this.#usage = new Map([...usage, ...this.#usage])
+      this.#rejections.putBack(rejected)
+      throw error
     } finally {
-      sqlite.run('PRAGMA synchronous = FULL')
+      this.#underWay = 0
     }
+  }
+
+  /** Removes the oldest entries. */
+  #take(count: number): void {
+    this.#entries = this.#entries.slice(count)
+    this.#taken += count
   }
 
   /** A record that violates the schema would fail forever and block the others: halving finds it, and it is dropped. */
@@ -180,7 +238,7 @@ export class Ledger {
     this.#batchSize = Math.ceil(batch.length / 2)
     const [only, ...others] = batch
     if (only && others.length === 0) {
-      this.#entries = this.#entries.slice(1)
+      this.#take(1)
       this.#deps.log.error('the database rejected a request log entry, which was dropped', {
         id: only.row.id,
         error,
@@ -204,7 +262,7 @@ export class Ledger {
 
   /** Drops a whole batch, because shifting the list for each record would cost more than the turn. */
   #forgetOldest(): void {
-    this.#entries = this.#entries.slice(MAX_BATCH)
+    this.#take(MAX_BATCH)
     this.#lost += MAX_BATCH
   }
 
@@ -216,6 +274,12 @@ export class Ledger {
 }
 
 /** The values were rejected, so retrying cannot help; other errors may be temporary. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof TypeError ||
-  (error instanceof SQLiteError && /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(error.code ?? ''))
+const isRefusal = (error: unknown): boolean => error instanceof TypeError || REFUSALS.test(getCodes(error))
+
+/** PostgreSQL: invalid data, a violated constraint, or too long for an index. */
+const REFUSALS = /^(SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)|ERR_POSTGRES_SERVER_ERROR (22|23|54))/
+
+const getCodes = (error: unknown): string => {
+  const { code, errno } = error as { code?: unknown; errno?: unknown } // as: both are optional
+  return `${code} ${errno}`
+}

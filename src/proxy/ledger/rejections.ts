@@ -1,6 +1,8 @@
 /** Collects rejected clients in memory, one row per client, reason and minute, for the ledger to write. */
-import type { Database } from 'bun:sqlite'
-import { REJECTION_REASONS, type rejectedClients } from '../../../db/schema/rejections.ts'
+import { and, gte, ne } from 'drizzle-orm'
+import type { Db } from '../../../db/commit.ts'
+import { REJECTION_REASONS, rejectedClients } from '../../../db/schema/rejections.ts'
+import { type Insertion, inKeyOrder, insertInto } from '../../../db/statements.ts'
 import type { Rejection, RejectionReason } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
@@ -15,7 +17,7 @@ export interface RejectedRequest extends Rejection {
   userAgent: string | null
 }
 
-type Row = Required<Omit<typeof rejectedClients.$inferInsert, 'id'>>
+export type RejectedRow = Required<Omit<typeof rejectedClients.$inferInsert, 'id'>>
 
 /** Rows per hour. One per reason is reserved for clients beyond the limit. */
 const MAX_ROWS = 1000 - REJECTION_REASONS.length
@@ -24,21 +26,19 @@ const FURTHER = '*'
 const MAX_USER_AGENT_CHARS = 200
 
 interface RejectionsDeps {
-  /** Its schema must exist. */
-  sqlite: Database
+  db: Db
   clock: Pick<Clock, 'now'>
   log: Log
 }
 
 export class Rejections {
   readonly #deps: RejectionsDeps
-  readonly #add
   /** Rejections by reason, since start. */
   readonly counts = Object.fromEntries(REJECTION_REASONS.map((reason) => [reason, 0])) as Record<
     RejectionReason,
     number
   > // as: contains every reason
-  #pending = new Map<string, Row>()
+  #pending = new Map<string, RejectedRow>()
   #hour: number
   /** This hour's rows, without those that count several clients. */
   #places: Set<string>
@@ -46,12 +46,21 @@ export class Rejections {
   /** Clients already logged in this minute. */
   #named = new Set<string>()
 
-  constructor(deps: RejectionsDeps) {
+  private constructor(deps: RejectionsDeps, hour: number, places: readonly Place[]) {
     this.#deps = deps
-    this.#add = deps.sqlite.prepare(ADD)
-    this.#hour = getHour(deps.clock.now())
-    const rows = deps.sqlite.prepare<Place, [number, string]>(PLACES).all(this.#hour, FURTHER)
-    this.#places = new Set(rows.map(getName))
+    this.#hour = hour
+    this.#places = new Set(places.map(getName))
+  }
+
+  static async open(deps: RejectionsDeps): Promise<Rejections> {
+    const hour = getHour(deps.clock.now())
+    const { minute, client, reason } = rejectedClients
+    const places = await deps.db
+      .select({ minute, client, reason })
+      .from(rejectedClients)
+      .where(and(gte(minute, hour), ne(client, FURTHER)))
+      .all()
+    return new Rejections(deps, hour, places)
   }
 
   /** Rows not yet written. */
@@ -72,13 +81,19 @@ export class Rejections {
     this.#pending.set(name, { ...place, reason, count, lastAt: now, ...facts })
   }
 
-  /** Must run inside a transaction; call `written` after it commits. */
-  write(): void {
-    for (const row of this.#pending.values()) this.#add.run({ ...row })
+  /** The rows to write, which are no longer pending. */
+  take(): RejectedRow[] {
+    const rows = [...this.#pending.values()]
+    this.#pending = new Map()
+    return rows
   }
 
-  written(): void {
-    this.#pending = new Map()
+  /** They could not be written. */
+  putBack(rows: readonly RejectedRow[]): void {
+    const since = this.#pending
+    this.#pending = new Map(rows.map((row) => [getName(row), row]))
+    for (const [name, row] of since)
+      this.#pending.set(name, { ...row, count: row.count + (this.#pending.get(name)?.count ?? 0) })
   }
 
   #getPlace({ ip, reason }: RejectedRequest, now: number): Place {
@@ -107,23 +122,24 @@ export class Rejections {
   }
 }
 
-type Place = Pick<Row, 'minute' | 'client' | 'reason'>
+type Place = Pick<RejectedRow, 'minute' | 'client' | 'reason'>
 
 const getName = ({ minute, client, reason }: Place): string => `${minute} ${reason} ${client}`
 
 const getHour = (now: number): number => now - (now % HOUR_MS)
 const getMinute = (now: number): number => now - (now % MINUTE_MS)
 
-const PLACES = 'SELECT minute, client, reason FROM rejected_clients WHERE minute >= ? AND client <> ?'
-
-const ADD = `
-INSERT INTO rejected_clients (minute, client, reason, count, last_at, key_start, key_id, model, route, user_agent)
-VALUES ($minute, $client, $reason, $count, $lastAt, $keyStart, $keyId, $model, $route, $userAgent)
-ON CONFLICT DO UPDATE SET
-  count = count + excluded.count,
+const intoRejected = insertInto(rejectedClients, {
+  except: 'id',
+  onConflict: `ON CONFLICT (minute, client, reason) DO UPDATE SET
+  count = rejected_clients.count + excluded.count,
   last_at = excluded.last_at,
   key_start = excluded.key_start,
   key_id = excluded.key_id,
   model = excluded.model,
   route = excluded.route,
-  user_agent = excluded.user_agent`
+  user_agent = excluded.user_agent`,
+})
+
+export const addRejected = (rows: readonly RejectedRow[]): Insertion =>
+  intoRejected(inKeyOrder(new Map(rows.map((row) => [getName(row), row]))))

@@ -3,9 +3,11 @@
  * at start, so owners survive a restart. Keys are SHA-256; session ids and ciphertext are not stored.
  */
 import { and, desc, eq, gte, inArray } from 'drizzle-orm'
+import { z } from 'zod'
 import type { Db } from '../../../db/commit.ts'
 import { accounts, affinity } from '../../../db/schema/accounts.ts'
 import { Openings } from './conversation-fingerprint.ts'
+import { isCacheKept } from './move-price.ts'
 
 const KINDS = ['conversation', 'ciphertext', 'file'] as const
 type AffinityKind = (typeof KINDS)[number]
@@ -15,12 +17,47 @@ export interface Owner {
   /** A conversation still carries ciphertext of an earlier owner; ciphertext no longer leads to its account. */
   mixed: boolean
   usedAt: number
+  /** What a request of a conversation used, and what a move would cost (`LastUse`). 0 if not known. */
+  units: number
+  moveUnits: number
+  cachedTokens: number
+  /** When that request was served. */
+  cachedAt: number
 }
 
-export interface AffinityRow extends Owner {
+type Use = Pick<Owner, 'units' | 'moveUnits' | 'cachedTokens'>
+
+/** The use is absent in rows of other kinds and in those that nodes of earlier releases send. */
+export interface AffinityRow extends Omit<Owner, keyof Use | 'cachedAt'>, Partial<Use> {
   kind: AffinityKind
   keyHash: string
 }
+
+const ROW = z.object({
+  kind: z.enum(KINDS),
+  keyHash: z.string(),
+  accountId: z.string(),
+  mixed: z.boolean(),
+  usedAt: z.number(),
+  units: z.number().optional(),
+  moveUnits: z.number().optional(),
+  cachedTokens: z.number().optional(),
+})
+/** Nodes of releases that only knew `remembered` send the bare row. */
+const CHANGE = z.union([
+  z.discriminatedUnion('change', [
+    ROW.extend({ change: z.literal('remembered') }),
+    z.object({ change: z.literal('forgotten'), kind: z.enum(KINDS), keyHash: z.string() }),
+    z.object({ change: z.literal('detached'), keyHash: z.string() }),
+    z.object({ change: z.literal('first requests forgotten'), accountId: z.string() }),
+  ]),
+  ROW.extend({ change: z.undefined().optional() }).transform((row) => ({ ...row, change: 'remembered' as const })),
+])
+
+/** What other processes have to know; one of them serves the next request. About 250 bytes as JSON. */
+export type AffinityChange = z.output<typeof CHANGE>
+
+const NO_USE: Use = Object.freeze({ units: 0, moveUnits: 0, cachedTokens: 0 })
 
 /** Per kind; about 200 bytes each. */
 const MAX_ENTRIES = 100_000
@@ -36,8 +73,8 @@ export class AffinityMap {
     file: new Map(),
   }
   #accountIds: ReadonlySet<string> = new Set()
-  /** Receives each new owner, for the process that serves the next request. */
-  onRemembered: ((row: AffinityRow) => void) | null = null
+  /** Receives what this process changes. */
+  onChange: ((change: AffinityChange) => void) | null = null
 
   /** At most `maxEntries` of each kind. */
   constructor(maxEntries = MAX_ENTRIES) {
@@ -45,9 +82,9 @@ export class AffinityMap {
   }
 
   /** Loads the rows used since then, newest last. */
-  load(db: Db, since = 0): void {
+  async load(db: Db, since = 0): Promise<void> {
     for (const kind of KINDS) {
-      const rows = db
+      const rows = await db
         .select()
         .from(affinity)
         .where(
@@ -65,11 +102,24 @@ export class AffinityMap {
   }
 
   /** Takes over an owner that is stored already, unless a newer one is known. */
-  adopt({ kind, keyHash, accountId, mixed, usedAt }: AffinityRow): void {
+  adopt({ kind, keyHash, accountId, mixed, usedAt, ...row }: AffinityRow): void {
+    const { units = 0, moveUnits = 0, cachedTokens = 0 } = row
     const owners = this.#owners[kind]
-    if ((owners.get(keyHash)?.usedAt ?? 0) > usedAt) return
+    const before = owners.get(keyHash)
+    if (before && before.usedAt > usedAt) return
     owners.delete(keyHash)
-    this.#set(kind, keyHash, { accountId, mixed, usedAt })
+    const use = getUse(before, { accountId, now: usedAt, use: { units, moveUnits, cachedTokens } })
+    this.#set(kind, keyHash, { accountId, mixed, usedAt, ...use })
+  }
+
+  /** Does what another process did. Messages that this release does not know are ignored. */
+  apply(message: unknown): void {
+    const { data: change } = CHANGE.safeParse(message)
+    if (!change) return
+    if (change.change === 'remembered') this.adopt(change)
+    if (change.change === 'forgotten') this.#owners[change.kind].delete(change.keyHash)
+    if (change.change === 'detached') this.#detach(change.keyHash)
+    if (change.change === 'first requests forgotten') this.openings.forget(change.accountId)
   }
 
   #set(kind: AffinityKind, keyHash: string, owner: Owner): void {
@@ -93,43 +143,68 @@ export class AffinityMap {
     return owner && now - owner.usedAt <= maxAgeMs ? owner : null
   }
 
-  /** Returns the row to write, or null when the stored row is still correct. */
+  /**
+   * Returns the row to write, or null when the stored row is still correct. `use` null: not known. It is stored with the
+   * row, and earlier if a move has become twice as expensive.
+   */
   remember(
     kind: AffinityKind,
     keyHash: string,
     accountId: string,
-    { now, mixed }: { now: number; mixed: boolean },
+    { now, mixed, use = null }: { now: number; mixed: boolean; use?: Use | null },
   ): AffinityRow | null {
     const owners = this.#owners[kind]
     const before = owners.get(keyHash)
-    if (before && before.accountId === accountId && before.mixed === mixed && now - before.usedAt < TOUCH_MS)
+    const isSame = before !== undefined && before.accountId === accountId && before.mixed === mixed
+    const known = getUse(before, { accountId, now, use })
+    if (isSame && now - before.usedAt < TOUCH_MS && known.moveUnits <= 2 * before.moveUnits) {
+      Object.assign(before, known)
       return null
+    }
     owners.delete(keyHash) // set() alone keeps the old place in the eviction order
-    this.#set(kind, keyHash, { accountId, mixed, usedAt: now })
-    const row = { kind, keyHash, accountId, mixed, usedAt: now }
-    this.onRemembered?.(row)
+    this.#set(kind, keyHash, { accountId, mixed, usedAt: now, ...known })
+    const { cachedAt: _, ...stored } = known
+    const row = { kind, keyHash, accountId, mixed, usedAt: now, ...stored }
+    this.onChange?.({ change: 'remembered', ...row })
     return row
   }
 
   /** The row was deleted. */
   forget(kind: AffinityKind, keyHash: string): void {
     this.#owners[kind].delete(keyHash)
+    this.onChange?.({ change: 'forgotten', kind, keyHash })
   }
 
   /** The account was released: this ciphertext is still its own, but conversations do not follow it. */
   detach(keyHash: string): void {
+    this.#detach(keyHash)
+    this.onChange?.({ change: 'detached', keyHash })
+  }
+
+  #detach(keyHash: string): void {
     const owner = this.#owners.ciphertext.get(keyHash)
     if (owner) owner.mixed = true
   }
 
   forgetFirstRequests(accountId: string): void {
     this.openings.forget(accountId)
+    this.onChange?.({ change: 'first requests forgotten', accountId })
   }
 
   counts(): Record<AffinityKind, number> {
     const { conversation, ciphertext, file } = this.#owners
     return { conversation: conversation.size, ciphertext: ciphertext.size, file: file.size }
   }
+}
+
+/** The use by which a move is priced, after a request on the account. `use` null: not known. */
+const getUse = (
+  before: Owner | undefined,
+  { accountId, now, use }: { accountId: string; now: number; use: Use | null },
+): Use & Pick<Owner, 'cachedAt'> => {
+  const isKept = before?.accountId === accountId && (use === null || isCacheKept(before, { ...use, now }))
+  const { units, moveUnits, cachedTokens } = isKept ? before : (use ?? NO_USE)
+  return { units, moveUnits, cachedTokens, cachedAt: isKept ? before.cachedAt : now }
 }
 
 export const sha256 = (text: string | Uint8Array): string => Bun.CryptoHasher.hash('sha256', text, 'base64url')

@@ -2,6 +2,7 @@
 import { HEALTHY, type Health } from '../../model/accounts/account-health.ts'
 import type { AccountState } from '../../model/accounts/account-state.ts'
 import { type AccountRow, displayName } from '../../model/accounts/accounts.ts'
+import { METER_DELAY_MS } from '../../model/accounts/meter-readings.ts'
 import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
 import { accountTag } from '../../upstream/headers.ts'
 import type { Candidate } from './policies.ts'
@@ -15,6 +16,8 @@ export interface LiveAccount extends Candidate {
   /** The last rate headers and when they were seen, so that equal ones are not processed again. */
   ratePrint: string
   rateSeenAt: number
+  /** When a request of this process last ended (ms since epoch). */
+  lastEndedAt: number
   /** Sockets were rejected: use HTTP until then (ms since epoch). */
   httpUntil: number
   /** Failed handshakes and socket turns since the last successful turn. */
@@ -53,27 +56,45 @@ export const fromRow = (row: AccountRow, tags: readonly string[]): FromRow => ({
   displayName: displayName(row),
 })
 
-/** Initial values of the in-memory state. */
-export const UNTIMED = {
+/** Initial values of what depends on the time. */
+export const untimed = () => ({
   health: HEALTHY satisfies Health,
   lastSelectedAt: 0,
   lastForegroundAt: 0,
   rateSeenAt: 0,
+  lastEndedAt: 0,
   httpUntil: 0,
   socketFailures: 0,
-}
+  limitedModels: new Map(),
+  rejectedModels: new Map(),
+  missingRoutes: new Map(),
+})
 
 /** The account at start, or right after it was added. */
 export const newAccount = (id: string, { seen, usage }: { seen: Seen; usage: UsageSnapshot | null }): LiveAccount => ({
   id,
   ...seen,
-  ...UNTIMED,
+  ...untimed(),
   tag: accountTag(id),
   usage,
   inFlight: 0,
   models: null,
-  limitedModels: new Map(),
-  rejectedModels: new Map(),
-  missingRoutes: new Map(),
   ratePrint: '',
 })
+
+/** Clients can send made-up names, so the number is limited; the oldest are dropped. */
+const MAX_REJECTED_MODELS = 100
+
+/** Until `until`, in ms since epoch. */
+export const rejectModel = ({ rejectedModels }: LiveAccount, model: string, until: number): void => {
+  rejectedModels.delete(model) // the newest is last
+  rejectedModels.set(model, until)
+  if (rejectedModels.size > MAX_REJECTED_MODELS) rejectedModels.delete(rejectedModels.keys().next().value!) // it is not empty
+}
+
+/**
+ * The number of this process's requests that the account's meter may not fully include yet. Other processes' requests
+ * are unknown.
+ */
+export const countRunning = ({ inFlight, lastEndedAt }: LiveAccount, now: number): number =>
+  inFlight || (now >= lastEndedAt && now - lastEndedAt < METER_DELAY_MS ? 1 : 0)

@@ -16,6 +16,7 @@ import {
   usedNow,
 } from '../../model/accounts/usage-windows.ts'
 import type { EgressReason } from '../../model/egress/route.ts'
+import type { CreditRates } from '../../model/log/request-units.ts'
 import type { Settings } from '../../settings/schema.ts'
 
 export type { RoutingPolicy }
@@ -76,18 +77,33 @@ export interface PolicyContext {
   relativePower: number
   /** relative_availability: how many accounts share the traffic. */
   relativeTopK: number
-  /** Spend allowances that reset sooner first, by whole days. */
   /** Why accounts with this pool of outbound proxies are skipped, and until when (ms); null: they have a route. */
   whyNoRoute: (egressPoolId: string | null) => { reason: EgressReason; until: number | null } | null
+  /** Spend allowances that reset sooner first, by whole days. */
   preferEarlierReset: boolean
   /** When accounts whose included quota is used up may use paid credits. */
   paidCredits: Settings['paidCredits']
   /** Percent of an account's allowance counted for each running turn. */
   inFlightPenaltyPercent: number
+  /** What requests use of the windows. */
+  rates: Pick<CreditRates, 'short' | 'long'>
 }
 
 /** Percent of an allowance counted per running turn. */
-export const IN_FLIGHT_PENALTY_PERCENT = 2.5
+const IN_FLIGHT_PENALTY_PERCENT = 2.5
+
+/** What the settings decide. */
+export const toPolicy = (
+  settings: Readonly<Settings>,
+): Omit<PolicyContext, 'now' | 'random' | 'whyNoRoute' | 'rates'> => ({
+  strategy: settings.routingStrategy,
+  singleAccountId: settings.singleAccountId,
+  relativePower: settings.relativeAvailabilityPower,
+  relativeTopK: settings.relativeAvailabilityTopK,
+  preferEarlierReset: settings.preferEarlierResetAccounts,
+  paidCredits: settings.paidCredits,
+  inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
+})
 
 export interface Ranked {
   id: string

@@ -14,42 +14,25 @@ import { JUST_USED_MS } from '../../model/accounts/preserve-floors.ts'
 import {
   isQuotaUsedUp,
   isSameUsage,
-  mergeUsage,
+  mergeUsageAt,
   type UsageSnapshot,
   usedNow,
 } from '../../model/accounts/usage-windows.ts'
 import { isInScope } from '../../model/keys/key-scope.ts'
-import type { Considered, Selection } from '../../model/log/skip-reasons.ts'
+import type { Selection } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { reservedUntil } from './caps.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
 import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './eligibility.ts'
-import { fromRow, type LiveAccount, newAccount, UNTIMED } from './live-account.ts'
-import { getLimit, IN_FLIGHT_PENALTY_PERCENT, type PolicyContext } from './policies.ts'
+import { type Granted, Lease } from './lease.ts'
+import { countRunning, fromRow, type LiveAccount, newAccount, rejectModel, untimed } from './live-account.ts'
+import { getLimit, type PolicyContext, toPolicy } from './policies.ts'
 import { select } from './select.ts'
 import { selectionError } from './selection-error.ts'
 import type { SelectionNeeds, Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
 import type { StreamSlots } from './stream-slots.ts'
 import { WaitQueue } from './wait-queue.ts'
-
-export class Lease {
-  readonly account: LiveAccount
-  readonly considered: readonly Considered[]
-  #pool: Pick<Pool, 'give'> | null
-
-  constructor(account: LiveAccount, considered: readonly Considered[], pool: Pick<Pool, 'give'>) {
-    this.account = account
-    this.considered = considered
-    this.#pool = pool
-  }
-
-  /** Releases the slot; repeated calls do nothing. */
-  release(): void {
-    this.#pool?.give(this.account)
-    this.#pool = null
-  }
-}
 
 interface PoolDeps {
   db: Db
@@ -59,9 +42,10 @@ interface PoolDeps {
   settings: () => Readonly<Settings>
   /** Slugs the account offers, null while unknown. */
   getModels: (accountId: string) => ReadonlySet<string> | null
-  /** Stores a usage snapshot asynchronously. */
-  saveUsage: (accountId: string, snapshot: UsageSnapshot) => void
+  /** Stores a usage snapshot and its meter readings asynchronously; `running` as in `MeterReading`. */
+  saveUsage: (accountId: string, snapshot: UsageSnapshot, running: number) => void
   whyNoRoute: PolicyContext['whyNoRoute']
+  rates: () => PolicyContext['rates']
   /** Absent when only this process uses the accounts. */
   slots?: StreamSlots
 }
@@ -69,8 +53,6 @@ interface PoolDeps {
 /** How long an account counts as full after other processes had all of its slots. */
 const FULL_ELSEWHERE_MS = 100
 const REJECTED_MODEL_MS = HOUR_MS
-/** Clients can send made-up names, so the number is limited; the oldest are dropped. */
-const MAX_REJECTED_MODELS = 100
 
 export class Pool {
   readonly #deps: PoolDeps
@@ -89,20 +71,26 @@ export class Pool {
   /** Increases when an account or the figures clients see of it change. */
   revision = 0
 
-  constructor(deps: PoolDeps) {
+  private constructor(deps: PoolDeps) {
     this.#deps = deps
     this.#writer = new StateWriter(deps)
     this.#waiting = new WaitQueue(deps.clock)
-    this.reload(getUsage(deps.db))
-    const uses = foregroundUses(deps.db, deps.clock.now() - JUST_USED_MS)
-    for (const account of this.#all) account.lastForegroundAt = uses.get(account.id) ?? 0
+  }
+
+  static async open(deps: PoolDeps): Promise<Pool> {
+    const pool = new Pool(deps)
+    await pool.reload(await getUsage(deps.db))
+    const uses = await foregroundUses(deps.db, deps.clock.now() - JUST_USED_MS)
+    for (const account of pool.all()) account.lastForegroundAt = uses.get(account.id) ?? 0
+    return pool
   }
 
   /** Reloads the rows; live state (leases, health, newer usage, pending writes) is kept. */
-  reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): void {
+  async reload(usage: ReadonlyMap<string, UsageSnapshot> = new Map()): Promise<void> {
+    const { db } = this.#deps
+    const [rows, tags] = await this.#writer.consistent(async () => [await listAccounts(db), await allTags(db)] as const)
     const next = new Map<string, LiveAccount>()
-    const tags = allTags(this.#deps.db)
-    for (const row of listAccounts(this.#deps.db)) {
+    for (const row of rows) {
       const seen = { ...fromRow(row, tags.get(row.id) ?? []), ...this.#writer.present(row) }
       const live = this.#accounts.get(row.id) ?? newAccount(row.id, { seen, usage: usage.get(row.id) ?? null })
       const models = this.#deps.getModels(row.id)
@@ -180,26 +168,28 @@ export class Pool {
    * queue. Throws the error of the failed selection, `account_stream_cap` after the wait, or the signal's reason.
    */
   lease(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | Promise<Lease> {
-    return this.#choose(needs, signal) ?? this.#queued(needs, signal)
+    const chosen = this.#choose(needs, signal)
+    return chosen instanceof Lease ? chosen : this.#leaseLater(chosen, needs, signal)
   }
 
-  /** Null while only caps prevent a choice. */
-  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | null {
+  /** Null while only caps prevent a choice; an account that needs a slot of other processes. */
+  #choose(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Lease | LiveAccount | null {
     if (signal.aborted) throw signal.reason
-    const { clock, settings } = this.#deps
-    for (;;) {
-      const selection = this.explain({ ...needs, streamCap: settings().proxyAccountStreamLimit })
-      if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
-      if (selection.kind !== 'chosen') return null
-      const account = this.#accounts.get(selection.id)! // always a candidate
-      if (this.#hasSlot(account)) return this.#grant(account, selection.considered, isForeground(needs))
-    }
+    const { clock, settings, slots } = this.#deps
+    const streamCap = settings().proxyAccountStreamLimit
+    const selection = this.explain({ ...needs, streamCap })
+    if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
+    if (selection.kind !== 'chosen') return null
+    const account = this.#accounts.get(selection.id)! // always a candidate
+    if (slots?.covers(account, streamCap) === false) return account
+    return this.#grant(account, selection, isForeground(needs))
   }
 
-  /** Otherwise the account counts as full for a moment. */
-  #hasSlot(account: LiveAccount): boolean {
+  /** A slot of the account for this process. Otherwise it counts as full for a moment. */
+  async #takeSlot(account: LiveAccount): Promise<boolean> {
     const { slots, settings, clock } = this.#deps
-    if (!slots || slots.cover(account, settings().proxyAccountStreamLimit)) return true
+    const streamCap = settings().proxyAccountStreamLimit
+    if (await slots?.take(account, streamCap)) return true
     account.isFullElsewhere = true
     clock.after(FULL_ELSEWHERE_MS, () => {
       account.isFullElsewhere = false
@@ -212,7 +202,20 @@ export class Pool {
    * A slot on this account, also when ChatGPT has reported that its quota is used up. Null if it is out of scope, not in
    * use, reserved, without a route, or at its limit of streams.
    */
-  leaseAccount(id: string, needs: Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'>): Lease | null {
+  async leaseAccount(
+    id: string,
+    needs: Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'>,
+  ): Promise<Lease | null> {
+    for (;;) {
+      const account = this.#leasable(id, needs)
+      if (account === null) return null
+      if (this.#deps.slots?.covers(account, this.#deps.settings().proxyAccountStreamLimit) !== false)
+        return this.#grant(account, { considered: [], moveAvoidable: false }, isForeground(needs))
+      if (!(await this.#takeSlot(account))) return null
+    }
+  }
+
+  #leasable(id: string, needs: Pick<SelectionNeeds, 'scope' | 'keyOwnerId'>): LiveAccount | null {
     const account = this.#accounts.get(id)
     const { clock, settings } = this.#deps
     const limit = settings().proxyAccountStreamLimit
@@ -220,37 +223,41 @@ export class Pool {
     if (this.#deps.whyNoRoute(account.egressPoolId) !== null) return null
     if (reservedUntil(account, needs.keyOwnerId, clock.now()) !== undefined) return null
     if (limit > 0 && account.inFlight >= limit) return null
-    return this.#hasSlot(account) ? this.#grant(account, [], isForeground(needs)) : null
+    return account
   }
 
-  async #queued(needs: Omit<SelectionNeeds, 'streamCap'>, signal: AbortSignal): Promise<Lease> {
-    const { clock, settings } = this.#deps
+  async #leaseLater(
+    first: LiveAccount | null,
+    needs: Omit<SelectionNeeds, 'streamCap'>,
+    signal: AbortSignal,
+  ): Promise<Lease> {
+    const { clock, settings, slots } = this.#deps
     const deadline = clock.monotonic() + settings().capacityWaitSeconds * 1000
-    for (;;) {
+    for (let chosen: Lease | LiveAccount | null = first; ; chosen = this.#choose(needs, signal)) {
+      if (chosen instanceof Lease) return chosen
       const left = deadline - clock.monotonic()
-      if (left <= 0 || this.#waiting.size >= settings().capacityQueueLimit)
-        throw new AppError(this.#deps.slots?.isBusy ? 'busy' : 'account_stream_cap', { retryAfterSeconds: 5 })
-      await this.#waiting.wait(left, signal)
-      const lease = this.#choose(needs, signal)
-      if (lease) return lease
+      if (chosen) await this.#takeSlot(chosen)
+      else if (left > 0 && this.#waiting.size < settings().capacityQueueLimit) await this.#waiting.wait(left, signal)
+      else throw new AppError(slots?.isBusy ? 'busy' : 'account_stream_cap', { retryAfterSeconds: 5 })
     }
   }
 
-  #grant(account: LiveAccount, considered: readonly Considered[], isForegroundUse: boolean): Lease {
+  #grant(account: LiveAccount, granted: Granted, isForegroundUse: boolean): Lease {
     account.inFlight++
     account.lastSelectedAt = this.#deps.clock.now()
     if (isForegroundUse) account.lastForegroundAt = account.lastSelectedAt
-    return new Lease(account, considered, this)
+    return new Lease(account, granted, this)
   }
 
   /** A successor serves from now on; the streams that run here count towards its limits. */
-  handOver(): void {
-    this.#deps.slots?.handOver(this.#all)
+  async handOver(): Promise<void> {
+    await this.#deps.slots?.handOver(this.#all)
   }
 
   /** Called by a lease, once. */
   give(account: LiveAccount): void {
     account.inFlight--
+    account.lastEndedAt = this.#deps.clock.now()
     account.isFullElsewhere = false
     this.#deps.slots?.noteEnd(() => this.#all)
     this.#waiting.call()
@@ -281,11 +288,8 @@ export class Pool {
 
   /** In memory only, for an hour or until the account's next catalog. */
   rejectModel(id: string, model: string): void {
-    const rejected = this.#accounts.get(id)?.rejectedModels
-    if (!rejected) return
-    rejected.delete(model) // the newest is last
-    rejected.set(model, this.#deps.clock.now() + REJECTED_MODEL_MS)
-    if (rejected.size > MAX_REJECTED_MODELS) rejected.delete(rejected.keys().next().value!) // it is not empty
+    const account = this.#accounts.get(id)
+    if (account) rejectModel(account, model, this.#deps.clock.now() + REJECTED_MODEL_MS)
   }
 
   /** The account does not have the route of this surface. In memory only, for an hour. */
@@ -316,10 +320,10 @@ export class Pool {
   observe(id: string, snapshot: UsageSnapshot): void {
     const account = this.#accounts.get(id)
     if (!account) return
-    const usage = mergeUsage(beforeNow(account.usage, this.#deps.clock.now()), snapshot)
+    const usage = mergeUsageAt(this.#deps.clock.now(), account.usage, snapshot)
     if (!isSameUsage(account.usage, usage)) this.revision++
     account.usage = usage
-    this.#deps.saveUsage(id, usage)
+    this.#deps.saveUsage(id, usage, countRunning(account, this.#deps.clock.now()))
     if (snapshot.additional && !snapshot.additional.some((quota) => isQuotaUsedUp(quota, snapshot.at)))
       account.limitedModels.clear()
     if (snapshot.planType && snapshot.planType !== account.planType) this.#changePlan(account, snapshot.planType)
@@ -357,12 +361,7 @@ export class Pool {
     const at = this.#deps.clock.now()
     for (const account of this.all()) {
       // The clock was set back: these times would last until it catches up.
-      if (at < this.#lastTickAt)
-        Object.assign(account, UNTIMED, {
-          limitedModels: new Map(),
-          rejectedModels: new Map(),
-          missingRoutes: new Map(),
-        })
+      if (at < this.#lastTickAt) Object.assign(account, untimed())
       this.apply(account.id, { kind: 'tick', at })
       this.#observeHealth(account, at)
     }
@@ -371,28 +370,13 @@ export class Pool {
   }
 
   /** Writes pending states; nothing is written afterwards. */
-  stop(): void {
-    this.#writer.stop()
-    this.#deps.slots?.stop()
+  async stop(): Promise<void> {
+    await this.#writer.stop()
+    await this.#deps.slots?.stop()
   }
 
   #context(): PolicyContext {
-    const settings = this.#deps.settings()
-    return {
-      strategy: settings.routingStrategy,
-      now: this.#deps.clock.now(),
-      random: this.#deps.random,
-      singleAccountId: settings.singleAccountId,
-      relativePower: settings.relativeAvailabilityPower,
-      relativeTopK: settings.relativeAvailabilityTopK,
-      paidCredits: settings.paidCredits,
-      whyNoRoute: this.#deps.whyNoRoute,
-      preferEarlierReset: settings.preferEarlierResetAccounts,
-      inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
-    }
+    const { settings, clock, random, whyNoRoute, rates } = this.#deps
+    return { ...toPolicy(settings()), now: clock.now(), random, whyNoRoute, rates: rates() }
   }
 }
-
-/** A snapshot newer than `now` dates from before the clock was set back, so it counts as older than any new report. */
-const beforeNow = (usage: UsageSnapshot | null, now: number): UsageSnapshot | null =>
-  usage && usage.at > now ? { ...usage, at: 0 } : usage

@@ -6,7 +6,7 @@ import type { Selection, SkipReason } from '../../model/log/skip-reasons.ts'
 import { COSTS_NO_ALLOWANCE, checkEligibility, listingFor, USABLE, type Verdicts } from './eligibility.ts'
 import { heldForForeground } from './opportunistic.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
-import { choose, isMove, withIncludedQuota } from './preference.ts'
+import { choose, isAvoidable, isMove, withIncludedQuota } from './preference.ts'
 import { getFailure } from './selection-error.ts'
 import type { SelectionNeeds } from './selection-needs.ts'
 import { OWN_WORDS } from './state-reasons.ts'
@@ -32,9 +32,12 @@ export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, 
     const considered = [...verdicts.values()]
     return { kind: 'none', failure: getFailure(candidates, considered, needs, ctx), considered }
   }
-  const ranked = choose(eligible, needs, ctx, verdicts)
-  const best = ranked[0]?.id ?? eligible[0]!.id // eligible is not empty, and every pool drawn from it is ranked
-  return { kind: 'chosen', id: best, moved: isMove(needs.owner, best), considered: [...verdicts.values()] }
+  const best = choose(eligible, needs, ctx, verdicts)[0]?.id
+  const chosen = eligible.find(({ id }) => id === best) ?? eligible[0]! // not empty, and every pool drawn from it is ranked
+  const { owner } = needs
+  const moved = isMove(owner, chosen.id)
+  const moveAvoidable = moved && isAvoidable(chosen, candidates, { owner, ctx, verdicts })
+  return { kind: 'chosen', id: chosen.id, moved, moveAvoidable, considered: [...verdicts.values()] }
 }
 
 const NONE_HELD: ReadonlySet<string> = new Set()

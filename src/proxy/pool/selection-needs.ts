@@ -13,6 +13,19 @@ export interface Owner {
   isRetried?: boolean
   /** The account the conversation moved to from the owner: second choice. */
   successor?: string | null
+  /** The request from which a move is priced: the last, or a recent one with more cached tokens. null: not known. */
+  lastUse?: LastUse | null
+}
+
+/** What a request used of its account, in units of `model/log/request-units.ts`. */
+export interface LastUse {
+  accountId: string
+  /** 0 if not known. */
+  units: number
+  /** What its cached tokens would have used without the cache. */
+  moveUnits: number
+  /** How many those are. */
+  cachedTokens: number
 }
 
 /** What a request does with an account: `turn` is a model request, every other surface is relayed (`relay/relay.ts`). */

@@ -3,7 +3,7 @@
  * waits for the database or fails because of it.
  */
 import { eq } from 'drizzle-orm'
-import { commit, type Db, notice, type Tx } from '../../../db/commit.ts'
+import { commit, type Db, notice, onCommitted, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -31,6 +31,13 @@ const MAX_EVENTS = 50
 export class StateWriter {
   readonly #deps: StateWriterDeps
   #pending = new Map<string, Pending>()
+  /** What a commit is writing, until it has. */
+  #underWay: ReadonlyMap<string, Pending> = new Map()
+  /** Resolves when the running COMMIT is answered. Until then, the rows may or may not include its changes. */
+  #committing: Promise<void> | null = null
+  #writing: Promise<void> = Promise.resolve()
+  /** Increases when what was pending is in the rows. */
+  #version = 0
   #isHealthy = true
   #cancelBeat: (() => void) | null = null
 
@@ -53,7 +60,7 @@ export class StateWriter {
 
   /** The account's row with pending changes applied. */
   present(row: AccountRow): { state: AccountState; planType: string } {
-    const pending = this.#pending.get(row.id)
+    const pending = joined(this.#underWay.get(row.id), this.#pending.get(row.id))
     if (!pending) return { state: getState(row), planType: row.planType }
     return {
       state: replay(row, pending.events, this.#deps.clock.now()).at(-1)?.state ?? getState(row),
@@ -61,16 +68,29 @@ export class StateWriter {
     }
   }
 
+  /**
+   * Returns the result of `read`. Reads again if pending changes were stored in between, because the rows may or may not
+   * include them.
+   */
+  async consistent<T>(read: () => Promise<T>): Promise<T> {
+    while (true) {
+      await this.#committing
+      const version = this.#version
+      const rows = await read()
+      if (version === this.#version && !this.#committing) return rows
+    }
+  }
+
   /** Writes everything pending. Does not throw: failed writes stay pending. */
-  flush(): void {
+  flush(): Promise<void> {
     this.#disarm()
-    if (this.#pending.size > 0) this.#write()
-    this.#arm()
+    this.#writing = this.#writing.then(() => this.#write())
+    return this.#writing
   }
 
   /** Writes what is pending for the last time. */
-  stop(): void {
-    this.flush()
+  async stop(): Promise<void> {
+    await this.flush()
     this.#disarm()
     if (this.#pending.size > 0)
       this.#deps.log.error('the last account states were lost', { accounts: [...this.#pending.keys()].join(', ') })
@@ -82,9 +102,9 @@ export class StateWriter {
 
   #arm(): void {
     if (this.#pending.size === 0) return
-    this.#cancelBeat ??= this.#deps.clock.after(this.#isHealthy ? 0 : RETRY_MS, () => {
+    this.#cancelBeat ??= this.#deps.clock.after(this.#isHealthy ? 0 : RETRY_MS, async () => {
       this.#cancelBeat = null
-      this.flush()
+      await this.flush()
     })
   }
 
@@ -94,38 +114,66 @@ export class StateWriter {
   }
 
   /** The commit notifies listeners, who must not find the same events still pending when they read the rows. */
-  #write(): void {
+  async #write(): Promise<void> {
+    if (this.#pending.size === 0) return
     const batch = this.#pending
     this.#pending = new Map()
+    this.#underWay = batch
     const now = this.#deps.clock.now()
+    const answered = Promise.withResolvers<void>()
     try {
-      commit(this.#deps.db, (tx) => {
-        for (const [id, pending] of batch) store(tx, id, { ...pending, now })
+      await commit(this.#deps.db, async (tx) => {
+        for (const [id, pending] of batch) await store(tx, id, { ...pending, now })
+        onCommitted(tx, () => {
+          this.#underWay = new Map()
+          this.#version++
+          this.#committing = null
+          answered.resolve()
+        })
+        this.#committing = answered.promise
       })
     } catch (error) {
-      this.#pending = batch
+      this.#committing = null
+      answered.resolve()
+      this.#takeBack(batch)
       if (this.#isHealthy) this.#deps.log.error('account states cannot be stored and are kept in memory', { error })
       this.#isHealthy = false
+      this.#arm()
       return
     }
     if (!this.#isHealthy) this.#deps.log.info('account states can be stored again')
     this.#isHealthy = true
+    this.#arm()
+  }
+
+  /** Puts it before what has come in since. */
+  #takeBack(batch: ReadonlyMap<string, Pending>): void {
+    this.#underWay = new Map()
+    for (const [id, failed] of batch) {
+      const { events, planType } = joined(failed, this.#pending.get(id)) ?? failed
+      this.#pending.set(id, { events: events.slice(-MAX_EVENTS), planType })
+    }
   }
 }
+
+const joined = (first: Pending | undefined, then: Pending | undefined): Pending | undefined =>
+  first && then
+    ? { events: [...first.events, ...then.events], planType: then.planType ?? first.planType }
+    : (then ?? first)
 
 /**
  * The row may have changed since, for example by a pause, which wins. The new state is returned in any case, because
  * memory may differ from the row.
  */
-const store = (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): void => {
-  const row = tx.select().from(accounts).where(eq(accounts.id, id)).get()
+const store = async (tx: Tx, id: string, { events, planType, now }: Pending & { now: number }): Promise<void> => {
+  const row = await tx.select().from(accounts).where(eq(accounts.id, id)).get()
   if (!row) return
   const states = replay(row, events, now)
-  saveState(tx, id, states.at(-1)?.state ?? getState(row))
-  for (const change of getChanges(states)) recordStateChange(tx, id, change)
+  await saveState(tx, id, states.at(-1)?.state ?? getState(row))
+  for (const change of getChanges(states)) await recordStateChange(tx, id, change)
   if (planType !== null) {
-    savePlan(tx, id, planType)
-    recordAccountEvent(tx, {
+    await savePlan(tx, id, planType)
+    await recordAccountEvent(tx, {
       accountId: id,
       at: now,
       kind: 'plan',
@@ -146,7 +194,7 @@ interface StateAfter {
 const getChanges = (states: readonly StateAfter[]): StateAfter[] =>
   states.filter(({ before, state }) => state.status !== before.status)
 
-const recordStateChange = (tx: Tx, accountId: string, { before, state, event }: StateAfter): void =>
+const recordStateChange = (tx: Tx, accountId: string, { before, state, event }: StateAfter): Promise<void> =>
   recordAccountEvent(tx, {
     accountId,
     at: event.at,

@@ -4,7 +4,7 @@
  * slots only during a reload, while it and its successor both have streams.
  */
 import { eq } from 'drizzle-orm'
-import { commit, type Db, type Tx } from '../../../db/commit.ts'
+import { commit, type Db, onCommitted, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
@@ -27,13 +27,17 @@ interface Streams {
 }
 
 const IDLE_MS = 1000
-/** A commit that waits for another process's lock blocks the event loop, so failed ones are not repeated more often. */
+/** After the database could not be written. */
 const BUSY_PAUSE_MS = 1000
 
 export class StreamSlots {
   readonly #deps: SlotDeps
   /** Account → slots of this process. */
   readonly #held = new Map<string, number>()
+  /** Account → streams that wait for `take`. */
+  readonly #waiting = new Map<string, number>()
+  /** Accounts whose row may count more slots than this process has. */
+  readonly #outdated = new Set<string>()
   #cancelReturn: (() => void) | null = null
   #hasHandedOver = false
   /** Monotonic milliseconds. */
@@ -43,64 +47,81 @@ export class StreamSlots {
     this.#deps = deps
   }
 
-  /** Whether one more stream may run on the account, if need be with a new slot. `cap` 0: any number. */
-  cover({ id, inFlight }: Streams, cap: number): boolean {
-    if (cap === 0 || !(this.#hasHandedOver || this.#deps.isShared())) return true
-    const held = this.#held.get(id) ?? 0
-    if (inFlight < held) return true
-    if (this.isBusy) return false
-    const taken = this.#take(id, inFlight + 1 - held, cap)
-    this.#held.set(id, held + taken)
-    return inFlight < held + taken
+  /** Whether one more stream may run on the account with the slots of this process. `cap` 0: any number. */
+  covers({ id, inFlight }: Streams, cap: number): boolean {
+    return cap === 0 || !(this.#hasHandedOver || this.#deps.isShared()) || inFlight < this.#getHeld(id)
   }
 
-  /** Whether the database could not be written a moment ago, so that `cover` gives out no new slots. */
+  /** Takes slots that streams of the account wait for. Resolves to false if none was free. */
+  async take(account: Streams, cap: number): Promise<boolean> {
+    if (this.isBusy) return false
+    const { id } = account
+    const { db, clock, log } = this.#deps
+    this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
+    try {
+      await commit(db, (tx) => {
+        const wanted = account.inFlight + (this.#waiting.get(id) ?? 0) - this.#getHeld(id)
+        return this.#takeIn(tx, id, wanted, cap)
+      })
+    } catch (err) {
+      this.#outdated.add(id) // it may have been stored
+      log.warn('no stream slot could be taken', { account: id, err })
+      this.#busyUntil = clock.monotonic() + BUSY_PAUSE_MS
+    } finally {
+      this.#waiting.set(id, (this.#waiting.get(id) ?? 1) - 1)
+    }
+    return account.inFlight < this.#getHeld(id)
+  }
+
+  /** Whether the database could not be written a moment ago, so that `take` gives out no slots. */
   get isBusy(): boolean {
     return this.#deps.clock.monotonic() < this.#busyUntil
   }
 
   /** Takes slots for the streams that run, beyond the limit if need be: from now on a successor serves, too. */
-  handOver(all: Iterable<Streams>): void {
+  async handOver(all: Iterable<Streams>): Promise<void> {
     this.#hasHandedOver = true
-    for (const { id, inFlight } of all) {
-      const wanted = inFlight - (this.#held.get(id) ?? 0)
-      if (wanted <= 0) continue
-      this.#take(id, wanted, Number.POSITIVE_INFINITY)
-      this.#held.set(id, inFlight)
+    const { db, log } = this.#deps
+    try {
+      await commit(db, async (tx) => {
+        for (const { id, inFlight } of all)
+          await this.#takeIn(tx, id, inFlight - this.#getHeld(id), Number.POSITIVE_INFINITY)
+      })
+    } catch (err) {
+      log.warn('the running streams could not be counted for the next process', { err })
     }
   }
 
   /** A stream has ended. `all` gives the accounts when it is time to return unused slots. */
   noteEnd(all: () => Iterable<Streams>): void {
-    if (this.#held.size === 0) return
-    this.#cancelReturn ??= this.#deps.clock.after(IDLE_MS, () => {
+    if (this.#held.size === 0 && this.#outdated.size === 0) return
+    this.#cancelReturn ??= this.#deps.clock.after(IDLE_MS, async () => {
       this.#cancelReturn = null
-      this.#returnIdle(all())
+      await this.#returnIdle(all())
+      if (this.#outdated.size > 0) this.noteEnd(all)
     })
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#cancelReturn?.()
-    this.#returnIdle([])
+    await this.#returnIdle([])
   }
 
-  /** How many of the wanted slots were free. */
-  #take(id: string, wanted: number, cap: number): number {
-    const { db, clock, log, number } = this.#deps
-    try {
-      return commit(db, (tx) => {
-        const row = getRow(tx, id)
-        if (!row) return wanted // the account was deleted: nothing to share
-        const slots = sum(row) < cap ? row : this.#ofLiving(row)
-        const taken = Math.max(0, Math.min(wanted, cap - sum(slots)))
-        if (taken > 0) write(tx, id, { ...slots, [number]: (slots[number] ?? 0) + taken })
-        return taken
-      })
-    } catch (err) {
-      log.warn('no stream slot could be taken', { account: id, err })
-      this.#busyUntil = clock.monotonic() + BUSY_PAUSE_MS
-      return 0
-    }
+  #getHeld(id: string): number {
+    return this.#held.get(id) ?? 0
+  }
+
+  async #takeIn(tx: Tx, id: string, wanted: number, cap: number): Promise<void> {
+    if (wanted <= 0) return
+    const { number } = this.#deps
+    const held = this.#getHeld(id)
+    const stored = await getRow(tx, id)
+    const row = stored && { ...stored, [number]: held }
+    const slots = row && (sum(row) < cap ? row : this.#ofLiving(row))
+    // a deleted account has nothing to share
+    const taken = slots ? Math.max(0, Math.min(wanted, cap - sum(slots))) : wanted
+    if (slots && taken > 0) await write(tx, id, { ...slots, [number]: held + taken })
+    onCommitted(tx, () => this.#held.set(id, this.#getHeld(id) + taken))
   }
 
   #ofLiving(slots: Slots): Slots {
@@ -111,23 +132,29 @@ export class StreamSlots {
   }
 
   /** What is not given here has no stream. */
-  #returnIdle(streams: Iterable<Streams>): void {
+  async #returnIdle(streams: Iterable<Streams>): Promise<void> {
     const { db, log, number } = this.#deps
     const used = new Map([...streams].map(({ id, inFlight }) => [id, inFlight]))
-    const idle = [...this.#held].filter(([id, held]) => held > (used.get(id) ?? 0))
-    if (idle.length === 0) return
+    // before the commit, so that no stream begins on a slot that is being returned
+    for (const [id, held] of this.#held) {
+      const kept = used.get(id) ?? 0
+      if (held <= kept) continue
+      this.#outdated.add(id)
+      if (kept > 0) this.#held.set(id, kept)
+      else this.#held.delete(id)
+    }
+    const ids = [...this.#outdated]
+    if (ids.length === 0) return
     try {
-      commit(db, (tx) => {
-        for (const [id, held] of idle) {
-          const slots = getRow(tx, id)
-          const kept = used.get(id) ?? 0
-          if (slots) write(tx, id, { ...slots, [number]: Math.max(0, (slots[number] ?? 0) - (held - kept)) })
+      await commit(db, async (tx) => {
+        for (const id of ids) {
+          const slots = await getRow(tx, id)
+          if (slots) await write(tx, id, { ...slots, [number]: this.#getHeld(id) })
         }
+        onCommitted(tx, () => {
+          for (const id of ids) this.#outdated.delete(id)
+        })
       })
-      for (const [id] of idle) {
-        if (used.get(id)) this.#held.set(id, used.get(id)!)
-        else this.#held.delete(id)
-      }
     } catch (err) {
       log.warn('unused stream slots could not be returned', { err })
     }
@@ -138,15 +165,20 @@ type Slots = Readonly<Record<string, number>>
 
 const sum = (slots: Slots): number => Object.values(slots).reduce((total, count) => total + count, 0)
 
-const getRow = (tx: Tx, id: string): Slots | null => {
-  const row = tx.select({ slots: accounts.streamSlots }).from(accounts).where(eq(accounts.id, id)).get()
+const getRow = async (tx: Tx, id: string): Promise<Slots | null> => {
+  const row = await tx.select({ slots: accounts.streamSlots }).from(accounts).where(eq(accounts.id, id)).get()
   return row ? (row.slots ?? {}) : null
 }
 
-const write = (tx: Tx, id: string, slots: Slots): void => {
-  const held = Object.entries(slots).filter(([, count]) => count > 0)
-  tx.update(accounts)
-    .set({ streamSlots: held.length > 0 ? Object.fromEntries(held) : null })
+const write = async (tx: Tx, id: string, slots: Slots): Promise<void> => {
+  await tx
+    .update(accounts)
+    .set({ streamSlots: held(slots) })
     .where(eq(accounts.id, id))
     .run()
+}
+
+const held = (slots: Slots): Slots | null => {
+  const some = Object.entries(slots).filter(([, count]) => count > 0)
+  return some.length > 0 ? Object.fromEntries(some) : null
 }

@@ -7,7 +7,7 @@ import type { LiveFrame, LiveSocket } from '../../upstream/live-socket.ts'
 import { Outbox } from '../downstream/outbox.ts'
 import type { Watcher } from '../downstream/stream-timer.ts'
 import type { Arrivals } from '../ingress/arriving-frames.ts'
-import type { Lease } from '../pool/pool.ts'
+import type { Lease } from '../pool/lease.ts'
 import type { FlowEnd, FlowListener } from '../turn/open-answer.ts'
 import type { Turn } from '../turn/turn.ts'
 import { NOTHING_USED } from './relay.ts'
@@ -193,7 +193,7 @@ export class LiveSession implements SocketPeer, Watcher, EventListenerObject {
       this.#ws?.resume()
       this.#outbox?.close(code, reason)
     }
-    if (this.#lastSend) void this.#lastSend.then(close)
+    if (this.#lastSend !== null) void this.#lastSend.then(close)
     else close()
   }
 

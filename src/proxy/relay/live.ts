@@ -57,7 +57,7 @@ const createBound = async ({ env }: Ctx, proxyDeps: ProxyDeps, turn: Turn): Prom
     const callId = callIdIn(flow.headers.location)
     const keyId = turn.client.key?.id
     if (callId === null || keyId === undefined) throw new AppError('realtime_call_binding_failed')
-    const isBound = bindCall(env.db, { keyId, callId }, { accountId: flow.accountId, now: env.clock.now() })
+    const isBound = await bindCall(env.db, { keyId, callId }, { accountId: flow.accountId, now: env.clock.now() })
     if (!isBound) throw new AppError('realtime_call_binding_failed')
     return flow
   } catch (cause) {

@@ -16,14 +16,14 @@ import { socketUrl } from '../../upstream/open.ts'
 import type { SocketRequest } from '../../upstream/socket.ts'
 import { withServerTiming } from '../downstream/answer.ts'
 import { takePlace } from '../handlers/sockets.ts'
-import type { Lease } from '../pool/pool.ts'
+import type { Lease } from '../pool/lease.ts'
 import { keyNeeds } from '../pool/turn-needs.ts'
 import { requireOpen } from '../turn/admit.ts'
 import { beginWith } from '../turn/begin.ts'
 import { elapsedMs, releaseRequest, type Turn } from '../turn/turn.ts'
 import { getCallIds, relayedQuery, requireCallId } from './call-ids.ts'
 import { LiveSession, MAX_LIVE_FRAME_BYTES } from './live-session.ts'
-import { admitRelay, noBody, preparedFor, type RelayRequest } from './relay.ts'
+import { admitRelay, builtFor, noBody, type RelayRequest } from './relay.ts'
 
 interface SidebandRoute {
   /** In the log, without the id. */
@@ -40,9 +40,9 @@ const sideband = ({ route, isNative, callId, path }: SidebandRoute) =>
     if (c.req.header('upgrade')?.toLowerCase() !== 'websocket') throw new AppError('not_found')
     requireOpen(c.env)
     const unnamed = requestFor('', { isNative, route })
-    const { id, accountId } = preparedFor(c, noBody(c), unnamed, () => {
+    const { id, accountId } = await builtFor(c, noBody(c), unnamed, async () => {
       const id = callId(c)
-      return { id, accountId: boundAccount(c, id) }
+      return { id, accountId: await boundAccount(c, id) }
     })
     return connectTo(c, accountId, requestFor(path(id, new URL(c.req.url).search), { isNative, route }))
   })
@@ -61,9 +61,9 @@ const requestFor = (path: string, { isNative, route }: Pick<SidebandRoute, 'isNa
   plan: { method: 'GET', contentType: null, timeoutMs: 0, retry: 'never', maxAccounts: 1 },
 })
 
-const boundAccount = ({ env, var: { client } }: Ctx, callId: string): string => {
+const boundAccount = async ({ env, var: { client } }: Ctx, callId: string): Promise<string> => {
   const keyId = client.key?.id
-  const accountId = keyId === undefined ? null : accountOfCall(env.db, { keyId, callId }, env.clock.now())
+  const accountId = keyId === undefined ? null : await accountOfCall(env.db, { keyId, callId }, env.clock.now())
   if (accountId === null) throw new AppError('realtime_call_not_found')
   return accountId
 }
@@ -101,7 +101,7 @@ interface Destination {
 
 const joined = async (c: Ctx, turn: Turn, { accountId, leave }: Destination): Promise<LiveSession> => {
   const { env } = c
-  const lease = env.pool.leaseAccount(accountId, keyNeeds(turn.client.key))
+  const lease = await env.pool.leaseAccount(accountId, keyNeeds(turn.client.key))
   turn.log.egressReason = env.egress.whyClosed(env.pool.get(accountId)?.egressPoolId ?? null)?.reason ?? null
   if (!lease) throw new AppError('continuity_owner_unavailable', { message: UNAVAILABLE, retryAfterSeconds: 5 })
   turn.log.accountId = accountId

@@ -4,9 +4,9 @@ import type { Db } from '../../../db/commit.ts'
 import { requests } from '../../../db/schema/requests.ts'
 import { DAY_MS, HOUR_MS } from '../../lib/durations.ts'
 import { iso } from '../../lib/iso.ts'
+import { creditRates, DEMAND, firstArrival, LEAST_UNITS, UNITS } from '../../model/log/request-units.ts'
 import { ENOUGH_DAYS, type ForecastSlot, forecastDemand, HISTORY_MS, SLOT_MS } from '../../model/planner/demand.ts'
 import { getWorkingTime } from '../../model/planner/working-time.ts'
-import { creditRates, DEMAND, firstArrival, LEAST_UNITS, UNITS } from '../../model/replay/request-units.ts'
 import { readSettings } from '../../settings/store.ts'
 import { type Arrival, Replay, type ReplayWorld } from './simulate.ts'
 import { storedAccounts, storedPolicy } from './stored-world.ts'
@@ -42,8 +42,8 @@ export interface ForecastQuestion {
   now: number
 }
 
-export const forecast = (db: Db, { horizonHours, now }: ForecastQuestion): Forecast => {
-  const { slots, world, coveredDays } = expectedWorld(db, { horizonHours, now })
+export const forecast = async (db: Db, { horizonHours, now }: ForecastQuestion): Promise<Forecast> => {
+  const { slots, world, coveredDays } = await expectedWorld(db, { horizonHours, now })
   const { rejectedUnits, servable, wasted } = replaySlots(world, slots)
   const peak = slots.reduce<ForecastSlot | null>(
     (best, slot) => (slot.demand > (best?.demand ?? 0) ? slot : best),
@@ -76,11 +76,11 @@ export interface ExpectedWorld {
 }
 
 /** The accounts as they are now, and the expected requests. */
-export const expectedWorld = (db: Db, { horizonHours, now }: ForecastQuestion): ExpectedWorld => {
+export const expectedWorld = async (db: Db, { horizonHours, now }: ForecastQuestion): Promise<ExpectedWorld> => {
   const since = now - HISTORY_MS
-  const from = firstArrival(db, since) ?? now
-  const rates = creditRates(db, since, now)
-  const rows = db.all<{ slot: number; units: number; count: number }>(sql`
+  const from = (await firstArrival(db, since)) ?? now
+  const rates = await creditRates(db, since, now)
+  const rows = await db.all<{ slot: number; units: number; count: number }>(sql`
     SELECT ${requests.startedAt} / ${SLOT_MS} * ${SLOT_MS} AS slot, sum(coalesce(${UNITS}, ${LEAST_UNITS})) AS units,
       count(*) AS count
     FROM ${requests} WHERE ${requests.startedAt} >= ${since} AND ${requests.startedAt} < ${now} AND ${DEMAND}
@@ -88,11 +88,17 @@ export const expectedWorld = (db: Db, { horizonHours, now }: ForecastQuestion): 
   const history = new Map(
     rows.map(({ slot, units, count }) => [slot, { demand: units * rates.short, requests: count }]),
   )
-  const working = getWorkingTime(readSettings(db).values)
+  const working = getWorkingTime((await readSettings(db)).values)
   const slots = forecastDemand({ slots: history, from, now }, working, (horizonHours * HOUR_MS) / SLOT_MS)
   const arrivals = arrivalsIn(slots, { now, longPerShort: rates.long / rates.short })
-  const accounts = storedAccounts(db, { at: now, asOf: 'now' })
-  const world: ReplayWorld = { accounts, arrivals, from: now, to: getEnd(slots, now), ...storedPolicy(db) }
+  const accounts = await storedAccounts(db, { at: now, asOf: 'now' })
+  const world: ReplayWorld = {
+    accounts,
+    arrivals,
+    from: now,
+    to: getEnd(slots, now),
+    ...(await storedPolicy(db, rates)),
+  }
   return { slots, world, coveredDays: (now - from) / DAY_MS }
 }
 

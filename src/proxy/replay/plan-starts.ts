@@ -34,9 +34,9 @@ export interface StartPlan {
 }
 
 /** Chooses the best start, then the best one beside it, until a gain is too small or the day has enough. */
-export const planStarts = (db: Db, { now }: { now: number }): StartPlan => {
-  const settings = readSettings(db).values
-  const { slots, world, coveredDays } = expectedWorld(db, { horizonHours: HORIZON_HOURS, now })
+export const planStarts = async (db: Db, { now }: { now: number }): Promise<StartPlan> => {
+  const settings = (await readSettings(db)).values
+  const { slots, world, coveredDays } = await expectedWorld(db, { horizonHours: HORIZON_HOURS, now })
   const plan: StartPlan = {
     sufficient: coveredDays >= ENOUGH_DAYS,
     coveredDays: Math.floor(coveredDays * 10) / 10,
@@ -48,7 +48,7 @@ export const planStarts = (db: Db, { now }: { now: number }): StartPlan => {
   const context = { db, settings, working, slots, times, now }
   let base = replaySlots(world, slots)
   while (base.rejectedUnits > 0) {
-    const best = bestStart(context, world, { base, chosen: plan.proposals })
+    const best = await bestStart(context, world, { base, chosen: plan.proposals })
     if (!best || best.proposal.gainPercent < settings.plannerMinGainPercent) break
     plan.proposals.push(best.proposal)
     base = best.replayed
@@ -83,16 +83,17 @@ interface PlanState {
   chosen: readonly Proposal[]
 }
 
-const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: PlanState) => {
+const bestStart = async (context: Context, world: ReplayWorld, { base, chosen }: PlanState) => {
   const { slots, times, working } = context
   let best: { proposal: Proposal; credits: number; replayed: ReplayedSlots } | null = null
   const counts = new Map<string, number>()
   for (const at of times) {
     const { date } = getWorkingDay(working, at)
-    const planned = counts.getOrInsertComputed(date, () => startsMadeOn(context.db, date))
+    const planned = counts.get(date) ?? (await startsMadeOn(context.db, date))
+    counts.set(date, planned)
     const own = chosen.filter((proposal) => getWorkingDay(working, proposal.at).date === date).length
     if (planned + own >= context.settings.plannerMaxStartsPerDay) continue
-    for (const account of getKinds(context, world.accounts, { date, chosen })) {
+    for (const account of await getKinds(context, world.accounts, { date, chosen })) {
       const starts = [...chosen, { accountId: account.id, at }].toSorted((a, b) => a.at - b.at)
       const replayed = replaySlots({ ...world, starts }, slots)
       const gain = getGain(base, replayed, slots)
@@ -106,13 +107,15 @@ const bestStart = (context: Context, world: ReplayWorld, { base, chosen }: PlanS
 }
 
 /** One account of each kind that may be started on the day. */
-const getKinds = (
+const getKinds = async (
   { db, settings, now }: Context,
   accounts: readonly ReplayAccount[],
   { date, chosen }: { date: string; chosen: readonly Proposal[] },
-): ReplayAccount[] => {
-  const decided = decidedCycles(db, now)
-  const enabled = new Set(listAccounts(db).flatMap(({ id, windowStartEnabled }) => (windowStartEnabled ? id : [])))
+): Promise<ReplayAccount[]> => {
+  const decided = await decidedCycles(db, now)
+  const enabled = new Set(
+    (await listAccounts(db)).flatMap(({ id, windowStartEnabled }) => (windowStartEnabled ? id : [])),
+  )
   const usable = accounts.filter(
     ({ id, fiveHour, routingPolicy }) =>
       fiveHour !== null &&

@@ -4,24 +4,17 @@
  */
 import { HEALTHY } from '../../model/accounts/account-health.ts'
 import { ACTIVE, nextState } from '../../model/accounts/account-state.ts'
-import type { UsageSnapshot, UsageWindow } from '../../model/accounts/usage-windows.ts'
+import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
 import type { KeyScope } from '../../model/keys/key-scope.ts'
 import type { Considered, SkipReason } from '../../model/log/skip-reasons.ts'
 import { checkEligibility } from '../pool/eligibility.ts'
+import { isCacheKept } from '../pool/move-price.ts'
 import type { Candidate, PolicyContext } from '../pool/policies.ts'
 import { isAlwaysSticky } from '../pool/preference.ts'
 import { select } from '../pool/select.ts'
-import type { SelectionNeeds } from '../pool/selection-needs.ts'
+import type { LastUse, SelectionNeeds } from '../pool/selection-needs.ts'
 import { EndQueue } from './end-queue.ts'
-
-export interface ReplayWindow {
-  credits: number
-  lengthMs: number
-  /** At the start of the replay. */
-  usedCredits: number
-  /** ms since epoch. Null: a five-hour window starts with its first request, a long one with the replay. */
-  resetAt: number | null
-}
+import { type ReplayWindow, SimulatedWindow, type WindowTotal } from './simulated-window.ts'
 
 /** What routing knows about an account apart from its live state. */
 export type ReplayAccount = Pick<
@@ -55,6 +48,17 @@ export interface Arrival {
   /** Credits of the five-hour window, and of the weekly or monthly one. */
   short: number
   long: number
+  /** Absent or null: nothing of it was cached. */
+  cached?: CachedUse | null
+}
+
+interface CachedUse {
+  tokens: number
+  /** Units of the request (`model/log/request-units.ts`), and of its cached tokens without the cache. */
+  units: number
+  moveUnits: number
+  /** Units that it uses in addition when its conversation has moved. */
+  extraUnits: number
 }
 
 export interface ReplayWorld {
@@ -67,6 +71,8 @@ export interface ReplayWorld {
   policy: Omit<PolicyContext, 'now' | 'random' | 'whyNoRoute'>
   /** A conversation returns to its account for this long. */
   affinityMs: number
+  /** For comparison: conversations leave a nearly used up account whatever the move costs. */
+  ignoresPrices?: boolean
   /** Five-hour windows started without a request, in order of time. */
   starts?: readonly { accountId: string; at: number }[]
 }
@@ -74,12 +80,13 @@ export interface ReplayWorld {
 export interface Outcome {
   served: number
   rejected: number
-  /** Requests whose conversation left its account. */
+  /** Requests whose conversation left its account, and the cached tokens that were lost. */
   moves: number
+  movedTokens: number
   /** Long windows that were reset: their credits, and those not used by then. */
-  long: { credits: number; unused: number }
+  long: WindowTotal
   /** The same for five-hour windows. */
-  fiveHour: { credits: number; unused: number }
+  fiveHour: WindowTotal
 }
 
 interface Watch {
@@ -103,6 +110,7 @@ export class Replay {
     served: 0,
     rejected: 0,
     moves: 0,
+    movedTokens: 0,
     long: { credits: 0, unused: 0 },
     fiveHour: { credits: 0, unused: 0 },
   }
@@ -112,7 +120,7 @@ export class Replay {
   readonly #ctx: PolicyContext
   readonly #running = new EndQueue<SimulatedAccount>()
   /** By conversation. */
-  readonly #owners: { account: SimulatedAccount; usedAt: number }[] = []
+  readonly #owners: { account: SimulatedAccount; usedAt: number; cached: CachedUse | null; cachedAt: number }[] = []
   /** Until when requests of a key for a model would only be rejected again (ms since epoch). */
   readonly #closed = new Map<ReplayKey | null, Map<string | null, number>>()
   #starts = 0
@@ -141,7 +149,7 @@ export class Replay {
     account.lastSelectedAt = arrival.at
     if (!arrival.key?.isOpportunistic) account.lastForegroundAt = arrival.at
     this.#running.push(arrival.at + arrival.durationMs, account)
-    if (arrival.conversation !== null) this.#owners[arrival.conversation] = { account, usedAt: arrival.at }
+    if (arrival.conversation !== null) this.#remember(arrival.conversation, account, arrival)
     return account.id
   }
 
@@ -176,12 +184,38 @@ export class Replay {
         this.#closed.getOrInsertComputed(key, () => new Map()).set(model, choice.closedUntil)
         return null
       }
-      if (choice.account.charge(arrival)) {
+      if (choice.account.charge(choice.moved ? this.#withoutCache(arrival) : arrival)) {
         if (choice.moved) this.outcome.moves++
+        if (choice.moved) this.outcome.movedTokens += arrival.cached?.tokens ?? 0
         return choice.account
       }
       tried = new Set([...tried, choice.account.id])
     }
+  }
+
+  /** As `pool/affinity.ts` does. */
+  #remember(conversation: number, account: SimulatedAccount, { at, cached = null }: Arrival): void {
+    const last = this.#owners[conversation]
+    const before = last?.account === account && last.cached ? { ...last.cached, cachedAt: last.cachedAt } : null
+    const isKept = before && isCacheKept(before, { moveUnits: cached?.moveUnits ?? 0, now: at })
+    this.#owners[conversation] = {
+      account,
+      usedAt: at,
+      cached: isKept ? last!.cached : cached, // `before` is from it
+      cachedAt: isKept ? before.cachedAt : at,
+    }
+  }
+
+  #lastUse(accountId: string, cached: CachedUse | null): LastUse | null {
+    if (!cached || this.#world.ignoresPrices) return null
+    return { accountId, units: cached.units, moveUnits: cached.moveUnits, cachedTokens: cached.tokens }
+  }
+
+  #withoutCache(arrival: Arrival): Arrival {
+    if (!arrival.cached) return arrival
+    const { rates } = this.#ctx
+    const { extraUnits } = arrival.cached
+    return { ...arrival, short: arrival.short + extraUnits * rates.short, long: arrival.long + extraUnits * rates.long }
   }
 
   #needs({ at, conversation, model, key }: Arrival, tried: ReadonlySet<string>): SelectionNeeds {
@@ -191,7 +225,7 @@ export class Replay {
       model,
       tried,
       scope: key?.scope ?? null,
-      owner: isKept ? { id: last.account.id, hard: false } : null,
+      owner: isKept ? { id: last.account.id, hard: false, lastUse: this.#lastUse(last.account.id, last.cached) } : null,
       restricted: false,
       isOpportunistic: key?.isOpportunistic ?? false,
       keyOwnerId: key?.ownerUserId ?? null,
@@ -317,63 +351,6 @@ class SimulatedAccount implements Candidate {
   roll(at: number): void {
     this.#fiveHour?.closeAt(at)
     this.#long?.repeatUntil(at)
-  }
-}
-
-class SimulatedWindow {
-  /** As ChatGPT would report it. */
-  readonly view: UsageWindow
-  readonly #credits: number
-  readonly #lengthMs: number
-  readonly #total: Outcome['long']
-  #used: number
-
-  constructor({ credits, lengthMs, usedCredits }: ReplayWindow, resetAt: number | null, total: Outcome['long']) {
-    this.#credits = credits
-    this.#lengthMs = lengthMs
-    this.#used = usedCredits
-    this.#total = total
-    this.view = { usedPercent: 0, windowMinutes: lengthMs / 60_000, resetAt }
-    this.use(0)
-  }
-
-  get left(): number {
-    return this.#credits - this.#used
-  }
-
-  /** An unused window serves any request, however large. */
-  hasRoom(credits: number): boolean {
-    return Math.min(credits, this.#credits) <= this.left
-  }
-
-  use(credits: number): void {
-    this.#used += Math.min(credits, this.left)
-    this.view.usedPercent = Math.min(100, (100 * this.#used) / this.#credits)
-  }
-
-  open(at: number): void {
-    this.view.resetAt ??= at + this.#lengthMs
-  }
-
-  closeAt(at: number): void {
-    if (this.view.resetAt === null || this.view.resetAt > at) return
-    this.#reset()
-    this.view.resetAt = null
-  }
-
-  /** Assumed: weeks follow each other without a gap. */
-  repeatUntil(at: number): void {
-    for (let resetAt = this.view.resetAt; resetAt !== null && resetAt <= at; resetAt += this.#lengthMs) {
-      this.#reset()
-      this.view.resetAt = resetAt + this.#lengthMs
-    }
-  }
-
-  #reset(): void {
-    this.#total.credits += this.#credits
-    this.#total.unused += this.left
-    this.#used = 0
-    this.view.usedPercent = 0
   }
 }
 

@@ -10,11 +10,20 @@ import { capacityCredits, type UsageSnapshot, type UsageWindow, usedNow } from '
 import { Catalog } from '../../model/catalog/catalog.ts'
 import { listKeys } from '../../model/keys/api-keys.ts'
 import { keyScope } from '../../model/keys/key-scope.ts'
-import { type CreditRates, creditRates, DEMAND, LEAST_UNITS, UNITS } from '../../model/replay/request-units.ts'
+import {
+  type CreditRates,
+  creditRates,
+  DEMAND,
+  LEAST_UNITS,
+  movedUnits,
+  UNITS,
+  uncachedUnits,
+} from '../../model/log/request-units.ts'
 import { readSettings } from '../../settings/store.ts'
 import { fromRow } from '../pool/live-account.ts'
-import { IN_FLIGHT_PENALTY_PERCENT } from '../pool/policies.ts'
-import type { Arrival, ReplayAccount, ReplayKey, ReplayWindow, ReplayWorld } from './simulate.ts'
+import { toPolicy } from '../pool/policies.ts'
+import type { Arrival, ReplayAccount, ReplayKey, ReplayWorld } from './simulate.ts'
+import type { ReplayWindow } from './simulated-window.ts'
 
 /** More requests than this are represented by every second, third … conversation. */
 export const MAX_ARRIVALS = 100_000
@@ -22,11 +31,14 @@ export const MAX_ARRIVALS = 100_000
 const WINDOW_MINUTES = { fiveHour: 300, weekly: 10_080, monthly: 43_200 } as const
 
 /** Accounts in use, with their windows as last reported (`asOf: 'now'`) or unused, with the same resets by date. */
-export const storedAccounts = (db: Db, { at, asOf }: { at: number; asOf: 'now' | 'unused' }): ReplayAccount[] => {
-  const catalog = new Catalog(db)
-  const tags = allTags(db)
-  const usage = getUsage(db)
-  return listAccounts(db)
+export const storedAccounts = async (
+  db: Db,
+  { at, asOf }: { at: number; asOf: 'now' | 'unused' },
+): Promise<ReplayAccount[]> => {
+  const catalog = await Catalog.open(db)
+  const tags = await allTags(db)
+  const usage = await getUsage(db)
+  return (await listAccounts(db))
     .filter((row) => isInUse({ status: row.status }))
     .map((row) => ({
       ...fromRow(row, tags.get(row.id) ?? []),
@@ -75,18 +87,10 @@ const firstAfter = (resetAt: number, lengthMs: number, at: number): number =>
   resetAt - Math.ceil((resetAt - at) / lengthMs - 1) * lengthMs
 
 /** The routing settings, and everything else of a world but its accounts and arrivals. */
-export const storedPolicy = (db: Db): Pick<ReplayWorld, 'policy' | 'affinityMs'> => {
-  const settings = readSettings(db).values
+export const storedPolicy = async (db: Db, rates: CreditRates): Promise<Pick<ReplayWorld, 'policy' | 'affinityMs'>> => {
+  const settings = (await readSettings(db)).values
   return {
-    policy: {
-      strategy: settings.routingStrategy,
-      singleAccountId: settings.singleAccountId,
-      relativePower: settings.relativeAvailabilityPower,
-      relativeTopK: settings.relativeAvailabilityTopK,
-      preferEarlierReset: settings.preferEarlierResetAccounts,
-      paidCredits: settings.paidCredits,
-      inFlightPenaltyPercent: IN_FLIGHT_PENALTY_PERCENT,
-    },
+    policy: { ...toPolicy(settings), rates },
     affinityMs: settings.conversationAffinityMaxAgeDays * DAY_MS,
   }
 }
@@ -100,18 +104,20 @@ export interface StoredArrivals {
 }
 
 /** The logged requests from `from` (ms) to `to`, excluded. */
-export const storedArrivals = (db: Db, from: number, to: number): StoredArrivals => {
+export const storedArrivals = async (db: Db, from: number, to: number): Promise<StoredArrivals> => {
   const within = sql`${requests.startedAt} >= ${from} AND ${requests.startedAt} < ${to} AND ${DEMAND}`
-  const [counted] = db.all<{ n: number }>(sql`SELECT count(*) AS n FROM ${requests} WHERE ${within}`)
+  const [counted] = await db.all<{ n: number }>(sql`SELECT count(*) AS n FROM ${requests} WHERE ${within}`)
   const requestCount = counted?.n ?? 0
   const each = Math.max(1, Math.ceil(requestCount / MAX_ARRIVALS))
-  const rates = creditRates(db, from, to)
-  const rows = db.all<LoggedRow>(sql`
-    SELECT ${requests.startedAt} AS at, ${requests.totalMs} AS durationMs,
-      ${requests.conversationHash} AS conversation, ${requests.model} AS model, ${requests.keyId} AS keyId,
-      ${UNITS} AS units
+  const rates = await creditRates(db, from, to)
+  const rows = await db.all<LoggedRow>(sql`
+    SELECT ${requests.startedAt} AS at, ${requests.totalMs} AS "durationMs",
+      ${requests.conversationHash} AS conversation, ${requests.model} AS model, ${requests.keyId} AS "keyId",
+      ${requests.serviceTier} AS "serviceTier", coalesce(${requests.inputTokens}, 0) AS "inputTokens",
+      coalesce(${requests.cachedInputTokens}, 0) AS "cachedInputTokens",
+      coalesce(${requests.outputTokens}, 0) AS "outputTokens", ${UNITS} AS units
     FROM ${requests} WHERE ${within} AND ${oneIn(each)} ORDER BY ${requests.startedAt}, ${requests.id}`)
-  return { arrivals: getArrivals(rows, { db, rates, each }), rates, requests: requestCount, each }
+  return { arrivals: await getArrivals(rows, { db, rates, each }), rates, requests: requestCount, each }
 }
 
 interface LoggedRow {
@@ -120,6 +126,10 @@ interface LoggedRow {
   conversation: string | null
   model: string | null
   keyId: string | null
+  serviceTier: string | null
+  inputTokens: number
+  cachedInputTokens: number
+  outputTokens: number
   units: number | null
 }
 
@@ -133,14 +143,15 @@ const oneIn = (each: number) => {
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 /** Requests without reported tokens count as the average of their model. */
-const getArrivals = (
+const getArrivals = async (
   rows: readonly LoggedRow[],
   { db, rates, each }: { db: Db; rates: CreditRates; each: number },
-): Arrival[] => {
-  const keys = storedKeys(db)
+): Promise<Arrival[]> => {
+  const keys = await storedKeys(db)
   const averages = averageUnits(rows)
   const conversations = new Map<string, number>()
-  return rows.map(({ at, durationMs, conversation, model, keyId, units }) => {
+  return rows.map((row) => {
+    const { at, durationMs, conversation, model, keyId, units, cachedInputTokens } = row
     const used = (units ?? averages.get(model) ?? LEAST_UNITS) * each
     return {
       at,
@@ -151,9 +162,17 @@ const getArrivals = (
       key: keys.get(keyId ?? '') ?? null,
       short: used * rates.short,
       long: used * rates.long,
+      cached: cachedInputTokens === 0 ? null : getCached(row, { used, each }),
     }
   })
 }
+
+const getCached = (row: LoggedRow, { used, each }: { used: number; each: number }): Arrival['cached'] => ({
+  tokens: row.cachedInputTokens * each,
+  units: used,
+  moveUnits: uncachedUnits(row, row) * each,
+  extraUnits: Math.max(0, movedUnits(row, row) * each - used),
+})
 
 const averageUnits = (rows: readonly LoggedRow[]): Map<string | null, number> => {
   const known = Map.groupBy(
@@ -164,9 +183,9 @@ const averageUnits = (rows: readonly LoggedRow[]): Map<string | null, number> =>
   return new Map([...known].map(([model, of]) => [model, average(of)]))
 }
 
-const storedKeys = (db: Db): ReadonlyMap<string, ReplayKey> =>
+const storedKeys = async (db: Db): Promise<ReadonlyMap<string, ReplayKey>> =>
   new Map(
-    listKeys(db, 'all').map(({ id, assignedAccountIds, assignedTags, ownerUserId, trafficClass }) => [
+    (await listKeys(db, 'all')).map(({ id, assignedAccountIds, assignedTags, ownerUserId, trafficClass }) => [
       id,
       {
         scope: keyScope(assignedAccountIds, assignedTags),

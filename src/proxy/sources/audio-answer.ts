@@ -7,6 +7,7 @@ import type { Contract } from '../downstream/contracts.ts'
 import { toSeconds } from '../formats/audio-length.ts'
 import { keepaliveComment } from '../formats/failed-event.ts'
 import { Meter } from '../turn/meter.ts'
+import { toErrorEvent } from './call.ts'
 import { getTokens, isUsage } from './chat-answer.ts'
 
 export class AudioMeter extends Meter {
@@ -20,7 +21,10 @@ export class AudioMeter extends Meter {
     const { type } = event
     if (type === null) return
     this.events += event.count
-    if (type === 'error') this.terminal = 'error'
+    if (type === 'error') {
+      this.terminal = 'error'
+      this.terminalEvent = toErrorEvent(eventJson(event.bytes))
+    }
     if (type !== 'transcript.text.done') return
     this.terminal = 'response.completed'
     const json = getObject(eventJson(event.bytes))

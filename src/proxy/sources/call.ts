@@ -105,3 +105,9 @@ export const errorIn = (event: unknown): { message: string; code: string | null;
     type: getText(stated.type) || null,
   }
 }
+
+/** The error in an event of another dialect, as the `error` event that settling reads. */
+export const toErrorEvent = (event: unknown) => ({
+  type: 'error',
+  error: errorIn(event) ?? { message: 'The model source reported an error.', code: null, type: null },
+})

@@ -12,6 +12,7 @@ import { dataFrame } from '../formats/data-frame.ts'
 import { keepaliveComment } from '../formats/failed-event.ts'
 import { cutMembers } from '../ingress/splice.ts'
 import { getCount, Meter } from '../turn/meter.ts'
+import { toErrorEvent } from './call.ts'
 
 const DONE = '[DONE]'
 
@@ -50,7 +51,7 @@ export class ChatMeter extends Meter {
     if (choices.length > 0) this.deltas++
     if (chunk.error === undefined || chunk.error === null) return
     this.terminal = 'error'
-    this.terminalEvent = chunk
+    this.terminalEvent = toErrorEvent(chunk)
   }
 }
 

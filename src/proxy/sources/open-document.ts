@@ -24,6 +24,8 @@ export interface DocumentRequest {
   request: SourceRequest
   /** Transcripts may be plain text. */
   mayBeText?: boolean
+  /** What the client gets for the text of the source. An error that it throws ends the turn, which has used tokens. */
+  translate?: (text: string) => string
 }
 
 /** What came back, as far as the client gets it. */
@@ -40,7 +42,7 @@ export const openDocument = async (
   env: Pick<Bindings, 'bodies'>,
   proxyDeps: ProxyDeps,
   turn: Turn,
-  { seat, request, mayBeText = false }: DocumentRequest,
+  { seat, request, mayBeText = false, translate = (text) => text }: DocumentRequest,
 ): Promise<SourceDocument> => {
   const { source } = seat
   const controller = new AbortController()
@@ -55,10 +57,10 @@ export const openDocument = async (
     const text = decodeUtf8(await getBody(env, turn, { body, seat, signal: controller.signal }))
     turn.log.firstEventMs = elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
     const json = parseJson(text)
-    if (isObject(json)) return getDocument(turn, { text, contentType: JSON_TYPE, json, seat })
+    if (isObject(json)) return getDocument(turn, { text, contentType: JSON_TYPE, json, seat, translate })
     const contentType = blot.text(response.headers.get('content-type') ?? JSON_TYPE)
     if (!mayBeText || !isPlainText(contentType)) throw notJson(source, describe(contentType))
-    return getDocument(turn, { text, contentType, json: {}, seat })
+    return getDocument(turn, { text, contentType, json: {}, seat, translate })
   } catch (cause) {
     if (turn.signal.aborted) throw turn.signal.reason
     const reason: unknown = controller.signal.reason ?? cause
@@ -110,15 +112,17 @@ interface Read {
   contentType: string
   json: JsonObject
   seat: SourceSlot
+  translate: (text: string) => string
 }
 
-const getDocument = (turn: Turn, { text, contentType, json, seat }: Read): SourceDocument => {
+const getDocument = (turn: Turn, { text, contentType, json, seat, translate }: Read): SourceDocument => {
   const error = errorIn(json)
   if (error) throw new AppError('model_source_error', { message: error.message, upstream: error, body: text })
   const usage = isUsage(json.usage) ? getTokens(json.usage) : null
   const audioSeconds = turn.kind === 'audio' ? toSeconds(json) : null
   const lacksUsage = turn.log.source?.demandsUsage === true && usage === null && audioSeconds === null
-  const end: FlowEnd = lacksUsage ? { status: 'error', error: noUsage(seat.source) } : { status: 'ok', error: null }
+  const answer = lacksUsage ? noUsage(seat.source) : translated(text, translate)
+  const end: FlowEnd = answer instanceof AppError ? { status: 'error', error: answer } : { status: 'ok', error: null }
   const meter: Metered = {
     responseId: typeof json.id === 'string' ? json.id : null,
     usage,
@@ -126,5 +130,18 @@ const getDocument = (turn: Turn, { text, contentType, json, seat }: Read): Sourc
     ciphertexts: [],
     deltas: lacksUsage ? UNKNOWN_OUTPUT_TOKENS : 0,
   }
-  return { text, contentType, end, whenEnded: (listener) => listener.ended(end, meter) }
+  return {
+    text: answer instanceof AppError ? '' : answer,
+    contentType,
+    end,
+    whenEnded: (listener) => listener.ended(end, meter),
+  }
+}
+
+const translated = (text: string, translate: (text: string) => string): string | AppError => {
+  try {
+    return translate(text)
+  } catch (err) {
+    return AppError.from(err)
+  }
 }

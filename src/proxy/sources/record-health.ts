@@ -31,9 +31,7 @@ export const recordSourceHealth = (
   const isFault =
     error !== null && (FAILING.has(error.code) || (error.code === 'model_source_error' && error.status >= 500))
   if (!source || (error !== null && !isFault)) return
-  try {
-    recordHealth(db, source, { code: error?.code ?? null, at: clock.now() })
-  } catch (err) {
+  recordHealth(db, source, { code: error?.code ?? null, at: clock.now() }).catch((err: unknown) => {
     log.error('the health of a model source cannot be written', { source: sourceId, err })
-  }
+  })
 }

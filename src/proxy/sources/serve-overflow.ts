@@ -30,7 +30,7 @@ interface Served extends HealthDeps {
 export const serveByOverflow = async (proxyDeps: ProxyDeps, turn: Turn, served: Served): Promise<Flow | null> => {
   const body = turn.body
   if (!body) return null
-  const charge = heldFor(body, served)
+  const charge = await heldFor(body, served)
   if (!charge) return null
   const seat = reserveSlot(served.seats, [served.choice])
   if (!seat) {
@@ -72,7 +72,7 @@ const BYTES_PER_TOKEN = 4
 const MICROS_PER_USD = 1_000_000
 
 /** Null: the budget does not allow it, or cannot be kept because the model has no price. */
-const heldFor = ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudget }: Served) => {
+const heldFor = async ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudget }: Served) => {
   const usage = {
     inputTokens: Math.ceil(bytes.length / BYTES_PER_TOKEN),
     cachedInputTokens: 0,
@@ -81,7 +81,7 @@ const heldFor = ({ bytes }: TurnBody, { choice, settings, budget, clock, onBudge
   const expected = sourceCostMicros(choice.model, { usage, audioSeconds: null })
   const limitMicros = Math.round(settings().overflowCostUsdPerDay * MICROS_PER_USD)
   const isUnpriced = expected === null && limitMicros > 0
-  const charge = isUnpriced ? null : budget.hold(expected ?? 0, { limitMicros, now: clock.now() })
+  const charge = isUnpriced ? null : await budget.hold(expected ?? 0, { limitMicros, now: clock.now() })
   if (!charge) onBudget()
   return charge
 }

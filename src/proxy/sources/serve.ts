@@ -1,12 +1,15 @@
 /** Requests that a model source serves in place of the pool: admitted, limited, logged and answered like any other turn. */
 import type { Ctx } from '../../boot/bindings.ts'
-import { getObject } from '../../lib/json.ts'
+import { getObject, getObjects, getText, type JsonObject, parseJson } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import type { Choice } from '../../model/sources/choices.ts'
 import { type Answered, answerHeaders, answerWithStream, withServerTiming } from '../downstream/answer.ts'
 import { type Contract, contractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
+import { responseFromChat } from '../formats/chat-events.ts'
+import { responsesToChat } from '../formats/responses-to-chat.ts'
 import { admitTurn, prepared, type TurnKindOf } from '../handlers/turn-route.ts'
 import { underFastModeRule } from '../ingress/fast-mode.ts'
+import { rewriteBody } from '../ingress/rewrite.ts'
 import { beginWith } from '../turn/begin.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { audioCopy } from './audio-answer.ts'
@@ -66,6 +69,66 @@ export const serveResponses = async (
   return streamed(served, way, isNative ? new NativeContract(options) : publicContract(options))
 }
 
+interface Translation<Options> {
+  /** The Responses request. */
+  body: JsonObject
+  dropped: readonly string[]
+  options: Options & { stream: boolean }
+}
+
+interface Translated<Options> {
+  turns: TurnKindOf
+  choices: readonly Choice[]
+  /** What the source is sent. */
+  dialect: 'responses' | 'chat'
+  /** What the client calls `service_tier`. */
+  tierName: string
+  translate: () => Translation<Options>
+}
+
+/**
+ * A request that was translated to Responses, which a source without the Responses API gets as a chat request. Reasoning
+ * is left out, because sources cannot decrypt it.
+ */
+export const serveTranslated = async <Options>(
+  c: Ctx,
+  raw: TurnBody,
+  { turns, choices, dialect, tierName, translate }: Translated<Options>,
+) => {
+  const key = c.get('client').key
+  const isChat = dialect === 'chat'
+  const { body, dropped, options } = prepared(c, raw, turns, () => {
+    const { options, ...request } = translate()
+    const { include: _, ...whole } = request.body
+    const input = getObjects(whole.input).filter(({ type }) => type !== 'reasoning')
+    const json: JsonObject = { ...whole, input, stream: options.stream }
+    const ruled = underPolicy(c, rewriteBody(raw, isChat ? responsesToChat(json) : json), (asked, rules) =>
+      isChat ? chatBody(asked, rules) : responsesBody(asked, { key: rules, isNative: false }),
+    )
+    const hosted = isChat ? getObjects(json.tools).filter(({ type }) => type !== 'function') : []
+    const dropped = [
+      ...request.dropped,
+      ...ruled.dropped.map((name) => (name === 'service_tier' ? tierName : name)),
+      ...hosted.map(({ type }) => `tools.${getText(type)}`),
+    ]
+    return { body: ruled.body, dropped, options }
+  })
+  c.set('droppedFields', dropped)
+  const asAdmitted = isChat ? { ...body, json: admittedChat(body.json) } : body
+  const served = await admitTurn(c, { ...turns, route: c.req.path, body: asAdmitted, isBySource: true })
+  const way: Way = { choices, path: isChat ? '/chat/completions' : '/responses', dialect, key }
+  return {
+    served,
+    options,
+    stream: (contract: Contract) => streamed(served, way, contract),
+    document: (toText: (response: JsonObject) => string) =>
+      document(served, way, (text) => {
+        const answer = getObject(parseJson(text))
+        return toText(isChat ? responseFromChat(answer) : answer)
+      }),
+  }
+}
+
 /** `form`: the body of a transcription and its content type. */
 export const serveAudio = async (
   c: Ctx,
@@ -102,7 +165,7 @@ const underPolicy = (c: Ctx, raw: TurnBody, build: Build): SourceBody => {
 }
 
 const admitted = (c: Ctx, turns: TurnKindOf, body: TurnBody): Promise<Answered> =>
-  admitTurn(c, { ...turns, route: c.req.path, body, passesDeltas: true })
+  admitTurn(c, { ...turns, route: c.req.path, body, passesDeltas: true, isBySource: true })
 
 /** How a request reaches its source. */
 interface Way {
@@ -127,14 +190,19 @@ const streamed = (served: Answered, way: Way, contract: Contract): Promise<Respo
     contract,
   )
 
-const document = async (served: Answered, way: Way): Promise<Response> => {
+const document = async (served: Answered, way: Way, translate?: (text: string) => string): Promise<Response> => {
   const { env } = served
   const opened: SourceDocument = await withServerTiming(
     served,
     beginWith(served, { headers: false }, async (proxyDeps, turn) => {
       const seat = seated(served, way)
       const request = getRequest(served, way, { seat, accept: way.dialect === 'audio' ? '*/*' : 'application/json' })
-      return openDocument(env, proxyDeps, turn, { seat, request, mayBeText: way.dialect === 'audio' })
+      return openDocument(env, proxyDeps, turn, {
+        seat,
+        request,
+        mayBeText: way.dialect === 'audio',
+        ...(translate && { translate }),
+      })
     }),
   )
   if (opened.end.error) throw opened.end.error

@@ -6,19 +6,20 @@ import { costMicros } from '../../model/catalog/pricing.ts'
 import type { KeyLeases } from '../../model/keys/key-leases.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { estimateTokens, type Reservation } from '../../model/keys/reservations.ts'
+import { requestUnits } from '../../model/log/request-units.ts'
 import { agentOnly, forwardable, liveHeaders, readTurnState, sidebandHeaders } from '../../upstream/headers.ts'
 import { captureOf } from '../capture/capture-of.ts'
 import type { UpstreamSession } from '../exchange/upstream-session.ts'
 import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { withoutFastTier } from '../ingress/fast-mode.ts'
-import { tierName, toUpstreamEffort } from '../ingress/key-policy.ts'
+import { isSameEffort, tierName } from '../ingress/key-policy.ts'
 import { conversationHash, threadHash } from '../pool/affinity.ts'
 import { getOpening } from '../pool/conversation-fingerprint.ts'
 import type { Surface } from '../pool/selection-needs.ts'
 import { type FilesInUse, getFileIds, useFiles } from '../relay/file-owners.ts'
 import type { RelayPlan } from '../relay/plan.ts'
 import { rejectTurn } from './begin.ts'
-import { getMarks } from './continuity.ts'
+import { getMarks, getOwner } from './continuity.ts'
 import {
   type Arrival,
   elapsedMs,
@@ -47,6 +48,8 @@ export interface Admission {
   restricted?: boolean
   /** For requests that are relayed; a model turn when absent. */
   relay?: Relayed
+  /** Whether a model source serves it. It then uses no part of the pool. */
+  isBySource?: true
   body: TurnBody
   signal: AbortSignal
 }
@@ -74,7 +77,7 @@ export const requireOpen = ({ lifecycle, turns }: Pick<Bindings, 'lifecycle' | '
 }
 
 /**
- * Throws `model_not_allowed`, `model_not_found`, `rate_limit_exceeded` or `invalid_request_error`. Rejected turns are
+ * Throws `model_not_allowed`, `model_not_found`, `rate_limit_exceeded`, `share_used_up` or `invalid_request_error`. Rejected turns are
  * logged too.
  */
 export const admit = async (arrival: Arrival, admission: Admission): Promise<Turn> => {
@@ -85,16 +88,43 @@ export const admit = async (arrival: Arrival, admission: Admission): Promise<Tur
     orReject(arrival, admission, 'auth', () =>
       requireAllowed(withoutFastTier(key, arrival.env.settings.current()), asked, isNative),
     )
+  let turn: Turn
   const files = admission.relay ? null : orReject(arrival, admission, 'select', () => getFiles(arrival, admission))
   const isCounted = kind !== 'prewarm' && kind !== 'warmup' && !admission.relay?.isCountedBefore
   try {
     const held = key && isCounted ? reserve(arrival.env.keyLeases, key, asked) : NOTHING_RESERVED
     const reservation = held instanceof Promise ? await held : held
-    return newTurn(arrival, admission, { ...asked, reservation, files })
+    turn = newTurn(arrival, admission, { ...asked, reservation, files })
   } catch (err) {
     return rejectAdmission(arrival, admission, 'auth', isNative ? asUsageLimit(err) : err)
   }
+  if (usesShare(admission, turn)) takeFromShare(arrival.env, turn)
+  return turn
 }
+
+/** Whether the turn counts toward a share. Prewarms have no cost, but start a conversation. */
+const usesShare = ({ isBySource }: Admission, { kind }: Turn): boolean => !isBySource && SHARED_KINDS.has(kind)
+
+const SHARED_KINDS: ReadonlySet<TurnKind> = new Set(['normal', 'compaction', 'prewarm', 'image', 'audio'])
+
+/** Throws `share_used_up`; the turn is then logged as rejected. */
+const takeFromShare = (env: Bindings, turn: Turn): void => {
+  const { shares, proxyDeps } = env
+  if (!shares.isOn) return
+  const owner = turn.client.key?.ownerUserId ?? null
+  const { id, estimate, kind } = turn
+  const units = kind === 'prewarm' ? 0 : requestUnits({ ...NO_USE, ...estimate })
+  const isNew = getOwner(proxyDeps, turn) === null && !turn.hasCiphertext && turn.opening === null
+  try {
+    turn.log.borrowed = shares.begin(owner, { id, units, isNew })
+  } catch (err) {
+    const error = AppError.from(turn.isNative ? asUsageLimit(err) : err)
+    rejectTurn(env, turn, error)
+    throw error
+  }
+}
+
+const NO_USE = { cachedInputTokens: 0, outputTokens: 0, costMicros: null }
 
 const getFiles = ({ env, client }: Arrival, { body }: Admission): FilesInUse | null => {
   const fileIds = getFileIds(body.json.input)
@@ -189,7 +219,7 @@ const reserve = (
 
 /** The native client shows an error of this type; for others it silently waits out `Retry-After` (Codex CLI 0.169). */
 const asUsageLimit = (err: unknown): unknown =>
-  err instanceof AppError && err.code === 'rate_limit_exceeded' && err.extra.envelope
+  err instanceof AppError && (err.code === 'rate_limit_exceeded' || err.code === 'share_used_up') && err.extra.envelope
     ? new AppError(err.code, { ...err.extra, type: 'usage_limit_reached' })
     : err
 
@@ -320,5 +350,3 @@ const requireAllowed = (key: KeyPolicy, { model, reasoningEffort, serviceTier }:
       param: 'service_tier',
     })
 }
-
-const isSameEffort = (one: string, other: string): boolean => toUpstreamEffort(one) === toUpstreamEffort(other)

@@ -15,7 +15,7 @@ import {
   preferredError,
   withShorterWait,
 } from '../pool/accounts-exhausted.ts'
-import type { Lease } from '../pool/pool.ts'
+import type { Lease } from '../pool/lease.ts'
 import { isMove } from '../pool/preference.ts'
 import { getNeeds } from '../pool/turn-needs.ts'
 import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
@@ -97,6 +97,8 @@ const leaseFor = async (proxyDeps: ProxyDeps, turn: Turn, progress: Progress): P
     turn.log.accountId = lease.account.id
     turn.log.paidCredits = usesPaidCredits(lease.account.usage, proxyDeps.clock.now())
     turn.log.moved = isMove(free.owner, lease.account.id)
+    turn.log.moveAvoidable = turn.log.moved && lease.moveAvoidable
+    turn.log.cachedTokens = turn.log.moved ? (free.owner?.lastUse?.cachedTokens ?? 0) : 0
     turn.log.selectMs ??= elapsedMs(turn.arrivedAt, proxyDeps.clock.monotonic())
     return lease
   } catch (err) {

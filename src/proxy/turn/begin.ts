@@ -7,7 +7,7 @@ import type { Flow } from './flow.ts'
 import type { Metered } from './meter.ts'
 import type { FlowEnd, FlowListener } from './open-answer.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
-import { getStatus, settle, toFailedEnd } from './settle.ts'
+import { errorStatus, getStatus, settle, toFailedEnd } from './settle.ts'
 import { ClientGone, type Turn } from './turn.ts'
 
 export interface Served {
@@ -92,11 +92,11 @@ class TurnScope implements EventListenerObject {
 
   #settle(end: FlowEnd, meter: Metered | null): void {
     this.#env.turns.delete(this.#turnAbort)
-    settle(this.#env, this.#turn, { ...end, httpStatus: getStatus(end, this.#sent.headers), meter })
+    settle(this.#env, this.#turn, { ...end, httpStatus: getStatus(this.#turn, end, this.#sent.headers), meter })
   }
 }
 
 /** Settles a turn that was rejected before any attempt. The answer is the error itself. */
 export const rejectTurn = (env: Bindings, turn: Turn, error: AppError): void => {
-  settle(env, turn, { status: 'error', error, httpStatus: error.status, meter: null })
+  settle(env, turn, { status: 'error', error, httpStatus: errorStatus(turn, error), meter: null })
 }

@@ -7,7 +7,7 @@ import { getObjects, isObject, type JsonObject } from '../../lib/json.ts'
 import { getElements, topMembers } from '../../lib/json-members.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { type AffinityMap, type Owner, sha256 } from '../pool/affinity.ts'
-import type { SelectionNeeds } from '../pool/selection-needs.ts'
+import type { LastUse, SelectionNeeds } from '../pool/selection-needs.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
 import type { Turn, TurnBody } from './turn.ts'
 
@@ -38,13 +38,14 @@ export const getOwner = (proxyDeps: ProxyDeps, turn: Turn): SelectionNeeds['owne
   const chained = turn.chain === null ? null : (turn.session?.accountAt(proxyDeps.clock.monotonic()) ?? null)
   if (chained !== null) return { id: chained, hard: true }
   const issuer = getIssuer(proxyDeps, turn)
-  const conversation = conversationOwner(proxyDeps, turn)?.accountId ?? firstServer(proxyDeps, turn)
+  const lastUse = conversationOwner(proxyDeps, turn)
+  const conversation = lastUse?.accountId ?? firstServer(proxyDeps, turn)
   // The turn state comes from the handshake, so on a socket the conversation's owner is more recent.
   const isOlder = turn.transport === 'websocket'
   const [first, second] = isOlder ? [conversation, issuer] : [issuer, conversation]
   const anchor = turn.isAnchored ? anchorOwner(proxyDeps, turn) : null
   const id = anchor ?? first ?? second ?? recordedOwner(proxyDeps, turn)
-  return id === null ? null : { id, hard: turn.isAnchored, successor: isOlder ? null : second }
+  return id === null ? null : { id, hard: turn.isAnchored, successor: isOlder ? null : second, lastUse }
 }
 
 /** Follow-up requests within one client turn carry the state of the account they started on. */
@@ -120,11 +121,19 @@ const dropReasoning = (
 
 const COMMA = encodeUtf8(',')
 
+interface RememberedTurn {
+  accountId: string
+  ciphertexts: readonly string[]
+  now: number
+  /** What the request used and what a move would cost; null: ChatGPT reported no usage. */
+  use: Omit<LastUse, 'accountId'> | null
+}
+
 /** Records who owns the conversation and the new ciphertext. Returns the rows to write. */
 export const rememberOwners = (
   affinity: AffinityMap,
   turn: Turn,
-  { accountId, ciphertexts, now }: { accountId: string; ciphertexts: readonly string[]; now: number },
+  { accountId, ciphertexts, now, use }: RememberedTurn,
 ) => {
   const rows = ciphertexts.map((hash) => affinity.remember('ciphertext', hash, accountId, { now, mixed: false }))
   if (turn.conversation !== null) {
@@ -132,7 +141,7 @@ export const rememberOwners = (
     const hasLeft = before !== null && (before.mixed || before.accountId !== accountId)
     // a turn without ciphertext may belong to a sub-agent
     const mixed = hasLeft || turn.log.moved || turn.log.isShortened
-    rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed }))
+    rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed, use }))
   }
   return rows.filter((row) => row !== null)
 }

@@ -1,8 +1,11 @@
 /** Settles a turn, exactly once: charges limits, records owners, and writes one ledger entry. */
-import type { AppError } from '../../errors.ts'
+import { type AppError, anthropicStatus } from '../../errors.ts'
+import { isMessagesPath } from '../../http/model-path.ts'
 import type { CapturedEnd } from '../../model/captures/recorder.ts'
 import { audioCostMicros, costMicros, type TokenUsage } from '../../model/catalog/pricing.ts'
 import type { Use } from '../../model/keys/reservations.ts'
+import { requestUnits, uncachedUnits } from '../../model/log/request-units.ts'
+import type { Shares } from '../../model/shares/shares.ts'
 import type { Ledger } from '../ledger/ledger.ts'
 import type { AffinityMap } from '../pool/affinity.ts'
 import type { Pool } from '../pool/pool.ts'
@@ -17,6 +20,7 @@ interface SettleDeps extends HealthDeps {
   affinity: AffinityMap
   ledger: Ledger
   pool: Pick<Pool, 'offers' | 'get'>
+  shares: Pick<Shares, 'end'>
 }
 
 interface Outcome extends FlowEnd {
@@ -30,10 +34,15 @@ export const toFailedEnd = (turn: Turn, error: AppError): FlowEnd =>
   turn.signal.reason instanceof ClientGone ? { status: 'cancelled', error: null } : { status: 'error', error }
 
 /** The status the client got, or would have got: headers already sent say 200. */
-export const getStatus = ({ status, error, httpStatus = 200 }: FlowEnd, hasHeaders: boolean): number => {
+export const getStatus = (turn: Turn, { status, error, httpStatus = 200 }: FlowEnd, hasHeaders: boolean): number => {
   if (hasHeaders || status === 'ok') return httpStatus
-  return status === 'cancelled' ? 499 : (error?.status ?? 500)
+  if (status === 'cancelled') return 499
+  return error === null ? 500 : errorStatus(turn, error)
 }
+
+/** The status of an answer that is this error. */
+export const errorStatus = ({ route }: Turn, error: AppError): number =>
+  isMessagesPath(route) ? anthropicStatus(error) : error.status
 
 export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => {
   const { clock, affinity, ledger, pool } = deps
@@ -54,6 +63,9 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
   const accountId = isOurs ? null : log.accountId
   if (turn.getFirst !== null && outcome.status === 'ok' && accountId !== null)
     affinity.openings.note(turn.getFirst, accountId, now)
+  const units =
+    usage && log.source === null && outcome.status !== 'error' ? requestUnits({ ...usage, costMicros: cost }) : null
+  deps.shares.end(turn.client.key?.ownerUserId ?? null, { id: turn.id, at: turn.startedAt, units })
   const asked = attempts.filter(({ accountId }) => accountId !== null).length
   ledger.record({
     row: {
@@ -75,7 +87,10 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
       responseId: meter?.responseId ?? null,
       conversationHash: turn.conversation,
       moved: log.moved,
+      moveAvoidable: log.moveAvoidable,
+      movedTokens: usage ? Math.min(log.cachedTokens, Math.max(0, usage.inputTokens - usage.cachedInputTokens)) : 0,
       paidCredits: accountId !== null && log.paidCredits,
+      borrowed: log.borrowed && accountId !== null,
       status: outcome.status,
       httpStatus: outcome.httpStatus,
       phase: outcome.status === 'ok' ? null : log.phase,
@@ -102,14 +117,27 @@ export const settle = (deps: SettleDeps, turn: Turn, outcome: Outcome): void => 
     hourModel: meter !== null || log.source !== null || pool.offers(turn.model) ? turn.model : null,
     limitDeltas: turn.reservation.settle(use),
     isServiceFault: isServiceFault(turn, outcome),
-    // An account deleted while it served owns nothing, because no request could return to it.
-    affinity: [
-      ...log.owned,
-      ...(turn.relay === null && meter !== null && accountId !== null && pool.get(accountId)
-        ? rememberOwners(affinity, turn, { accountId, ciphertexts: meter.ciphertexts, now })
-        : []),
-    ],
+    affinity: [...log.owned, ...getOwnerRows(deps, turn, { meter, accountId, cost, now })],
   })
+}
+
+interface Served {
+  meter: Metered | null
+  accountId: string | null
+  cost: number | null
+  now: number
+}
+
+/** An account deleted while it served owns nothing, because no request could return to it. */
+const getOwnerRows = ({ affinity, pool }: SettleDeps, turn: Turn, { meter, accountId, cost, now }: Served) => {
+  if (turn.relay !== null || meter === null || accountId === null || !pool.get(accountId)) return []
+  const { usage, ciphertexts } = meter
+  const use = usage && {
+    units: requestUnits({ ...usage, costMicros: cost }),
+    moveUnits: uncachedUnits(usage, turn),
+    cachedTokens: Math.min(usage.inputTokens, usage.cachedInputTokens),
+  }
+  return rememberOwners(affinity, turn, { accountId, ciphertexts, now, use })
 }
 
 const getEnd = ({ status, httpStatus, error }: Outcome): CapturedEnd => ({

@@ -124,8 +124,14 @@ interface TurnLog {
   /** Whether the last attempt got far enough for the upstream to have begun work. */
   isSent: boolean
   moved: boolean
+  /** The account that it left could have served the request, and the move costs more than staying. */
+  moveAvoidable: boolean
+  /** How many tokens are cached on the account that it left. */
+  cachedTokens: number
   /** Whether the last leased account uses paid credits. */
   paidCredits: boolean
+  /** Whether the key's owner had used up their share of the pool. */
+  borrowed: boolean
   /** The last attempt was sent without some reasoning, because the account could not read it. */
   isShortened: boolean
   /** Why the last selection or attempt had no route. */
@@ -147,7 +153,10 @@ export const newTurnLog = (): TurnLog => ({
   upstreamTransport: null,
   isSent: false,
   moved: false,
+  moveAvoidable: false,
+  cachedTokens: 0,
   paidCredits: false,
+  borrowed: false,
   isShortened: false,
   egressReason: null,
   owned: [],

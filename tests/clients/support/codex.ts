@@ -25,6 +25,8 @@ export interface CodexOptions {
   compactsRemotely?: boolean
   /** The client searches the web itself, with its own request to the provider. */
   searchesWeb?: boolean
+  /** The address of an MCP server, which gets the same key. */
+  mcpServer?: string
   /** Sent with every request of the provider. */
   headers?: Record<string, string>
   /** A configuration to paste, instead of a provider created from the options above. */
@@ -144,6 +146,9 @@ function configToml(options: CodexOptions, trapUrl: string): string {
     ...(searchesWeb ? ['standalone_web_search = true'] : []),
     'apps = false',
     ...(pasted === undefined ? ['[model_providers.lb]', ...provider] : []),
+    ...(options.mcpServer === undefined
+      ? []
+      : ['[mcp_servers.sluice]', `url = ${quote(options.mcpServer)}`, `bearer_token_env_var = "${KEY_VARIABLE}"`]),
     '',
   ].join('\n')
 }

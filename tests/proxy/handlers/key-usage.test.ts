@@ -31,26 +31,26 @@ const anAccount = (id: string, over: Partial<PooledAccount> & { used?: number } 
   ...over,
 })
 
-const open = (accounts: PooledAccount[] = []) => {
+const open = async (accounts: PooledAccount[] = []) => {
   const resetCredits = new ResetCredits()
   const pool = { all: () => accounts, canServe: () => true, revision: 0 } as unknown as Bindings['pool'] // as: only the accounts are used
   const mount: Parameters<typeof fewRoutes>[0] = (app) => {
     app.get('/v1/usage', ...showKeyUsage)
     app.get('/v1/reset-credit', ...listResetCredits)
   }
-  return { ...fewRoutes(mount, { pool, resetCredits }), resetCredits }
+  return { ...(await fewRoutes(mount, { pool, resetCredits })), resetCredits }
 }
 
-const withKey = (app: ReturnType<typeof open>, input: Record<string, unknown> = {}) => {
-  const { key, row } = aKey(app.db, input, { at: NOW })
+const withKey = async (app: Awaited<ReturnType<typeof open>>, input: Record<string, unknown> = {}) => {
+  const { key, row } = await aKey(app.db, input, { at: NOW })
   const usage = async () => (await app.ask('GET /v1/usage', { headers: { authorization: `Bearer ${key}` } })).body
   return { key, id: row.id, usage }
 }
 
 describe('GET /v1/usage', () => {
   test('shows totals and its own limits with the remaining amount', async () => {
-    const app = open()
-    const { id, key, usage } = withKey(app, {
+    const app = await open()
+    const { id, key, usage } = await withKey(app, {
       limits: [{ limitType: 'total_tokens', limitWindow: 'daily', maxValue: 100, modelFilter: 'strong' }],
     })
     const estimate = { model: 'strong', inputTokens: 70, outputTokens: 0, costMicros: 0 }
@@ -78,7 +78,7 @@ describe('GET /v1/usage', () => {
   })
 
   test('without its own limits shows those of the pool, weighted by plan', async () => {
-    const { usage } = withKey(open([anAccount('acc_1'), anAccount('acc_2', { planType: 'pro', used: 0 })]))
+    const { usage } = await withKey(await open([anAccount('acc_1'), anAccount('acc_2', { planType: 'pro', used: 0 })]))
     const { limits, upstream_limits, account_pool_usage } = await usage()
     expect(limits).toEqual(upstream_limits)
     expect(limits).toMatchObject([
@@ -97,10 +97,14 @@ describe('GET /v1/usage', () => {
   })
 
   test('counts the accounts in scope that are in use', async () => {
-    const app = open([anAccount('acc_1'), anAccount('acc_2'), anAccount('acc_3', { state: { status: 'paused' } })])
-    anAccountRow(app.db, 'acc_1')
-    anAccountRow(app.db, 'acc_3')
-    const { usage } = withKey(app, { assignedAccountIds: ['acc_1', 'acc_3'] })
+    const app = await open([
+      anAccount('acc_1'),
+      anAccount('acc_2'),
+      anAccount('acc_3', { state: { status: 'paused' } }),
+    ])
+    await anAccountRow(app.db, 'acc_1')
+    await anAccountRow(app.db, 'acc_3')
+    const { usage } = await withKey(app, { assignedAccountIds: ['acc_1', 'acc_3'] })
     expect((await usage()).upstream_limits[0].max_value).toBe(225)
   })
 
@@ -108,23 +112,23 @@ describe('GET /v1/usage', () => {
     const monthly = { usedPercent: 25, windowMinutes: 43_200, resetAt: null }
     const account = anAccount('acc_1', { planType: 'free' })
     account.usage!.windows.monthly = monthly
-    const { usage } = withKey(open([account]))
+    const { usage } = await withKey(await open([account]))
     const { upstream_limits, account_pool_usage } = await usage()
     expect(upstream_limits.map((limit: { limit_window: string }) => limit.limit_window)).toEqual(['monthly'])
     expect(account_pool_usage).toEqual({ primary: null, secondary: 75 })
   })
 
   test('omits what the key cannot see', async () => {
-    const { usage } = withKey(open([anAccount('acc_1')]), { usageSections: 'account_pool_usage' })
+    const { usage } = await withKey(await open([anAccount('acc_1')]), { usageSections: 'account_pool_usage' })
     expect(Object.keys(await usage())).toEqual(expect.arrayContaining(['limits', 'account_pool_usage']))
     expect(await usage()).toMatchObject({ limits: [] })
     expect(await usage()).not.toHaveProperty('upstream_limits')
   })
 
   test('omits the pool for every key when the quota is hidden', async () => {
-    const app = open([anAccount('acc_1')])
-    const { usage } = withKey(app)
-    commit(app.db, (tx) => writeSettings(tx, { hideUpstreamQuotaFromApiKeys: true }, { now: NOW }))
+    const app = await open([anAccount('acc_1')])
+    const { usage } = await withKey(app)
+    await commit(app.db, (tx) => writeSettings(tx, { hideUpstreamQuotaFromApiKeys: true }, { now: NOW }))
     const body = await usage()
     expect(body.limits).toEqual([])
     expect(body).not.toHaveProperty('upstream_limits')
@@ -134,7 +138,7 @@ describe('GET /v1/usage', () => {
 
 describe.each(['GET /v1/usage', 'GET /v1/reset-credit'])('%s', (route) => {
   test('needs a key, local or not', async () => {
-    const app = open()
+    const app = await open()
     const { status, body } = await app.ask(route)
     expect([status, body.error]).toEqual([
       401,
@@ -148,8 +152,8 @@ describe.each(['GET /v1/usage', 'GET /v1/reset-credit'])('%s', (route) => {
   })
 
   test('is answered with the capability header', async () => {
-    const app = open()
-    const { key } = withKey(app)
+    const app = await open()
+    const { key } = await withKey(app)
     const headers = { authorization: `Bearer ${key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
     expect((await app.ask(route, { headers })).status).toBe(200)
   })
@@ -164,10 +168,10 @@ describe('GET /v1/reset-credit', () => {
 
   const asked = async (credits: Record<string, ResetCredit[]>, input: Record<string, unknown> = {}) => {
     const accounts = ['acc_1', 'acc_2'].map((id) => ({ ...anAccount(id), row: { email: `${id}@example.test` } }))
-    const app = open(accounts)
-    for (const { id } of accounts) anAccountRow(app.db, id)
+    const app = await open(accounts)
+    for (const { id } of accounts) await anAccountRow(app.db, id)
     for (const [id, held] of Object.entries(credits)) app.resetCredits.set(id, held)
-    const { key } = withKey(app, input)
+    const { key } = await withKey(app, input)
     return app.ask('GET /v1/reset-credit', { headers: { authorization: `Bearer ${key}` } })
   }
 

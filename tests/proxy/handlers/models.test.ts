@@ -8,7 +8,7 @@ import { until } from '../../support/until.ts'
 const NATIVE = 'GET /backend-api/codex/models'
 
 const ready = async (accounts = 1) => {
-  const app = testApp({ accounts })
+  const app = await testApp({ accounts })
   await fetchCatalogs(jobDeps(app), new AbortController().signal)
   app.upstream.reset()
   return app
@@ -78,7 +78,7 @@ describe('the native catalog', () => {
   })
 
   test('of a new version is fetched from one account per plan', async () => {
-    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }, { plan: 'pro' }] })
+    const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }, { plan: 'pro' }] })
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
     app.upstream.reset()
     await app.ask(`${NATIVE}?client_version=0.140.0`)
@@ -99,7 +99,7 @@ describe('the native catalog', () => {
   )
 
   test('is empty and valid without accounts', async () => {
-    const app = testApp({ accounts: 0 })
+    const app = await testApp({ accounts: 0 })
     const response = await app.ask(`${NATIVE}?client_version=0.169.0`)
     expect(await json(response)).toEqual({ models: [], object: 'list', data: [] })
   })
@@ -115,7 +115,7 @@ describe('the public list', () => {
   })
 
   test('is fetched for the first client while nothing is known, once for all', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     const [list, same, one] = await Promise.all([
       app.ask('GET /v1/models'),
       app.ask(NATIVE),
@@ -129,7 +129,7 @@ describe('the public list', () => {
   })
 
   test('does not wait for a slow account if another has answered the job', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 10_000 })
     const stop = new AbortController()
     const job = fetchCatalogs(jobDeps(app), stop.signal)
@@ -142,20 +142,20 @@ describe('the public list', () => {
   })
 
   test('is fetched for each of two clients of unknown versions', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     const ask = (version: string) => app.ask(`${NATIVE}?client_version=${version}`)
     const answers = await Promise.all(['0.140.0', '0.141.0'].map(ask))
     for (const answer of answers) expect((await json(answer)).models.length).toBeGreaterThan(1)
   })
 
   test('is empty if the upstream does not answer in time, and then not fetched for a while', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
     const answer = app.ask('GET /v1/models')
     await app.clock.advance('4s')
     expect(await json(await answer)).toEqual({ object: 'list', data: [] })
 
-    const other = testApp({ accounts: 1 })
+    const other = await testApp({ accounts: 1 })
     other.members[0]!.sim.always({ on: 'models', status: 500 })
     for (let times = 0; times < 3; times++) expect((await other.ask('GET /v1/models')).status).toBe(200)
     expect(catalogRequests(other)).toHaveLength(1)
@@ -164,11 +164,11 @@ describe('the public list', () => {
   test.each([401, 500])(
     'is fetched from a new account after another had answered %d, and not from the other',
     async (status) => {
-      const app = testApp({ accounts: 1 })
+      const app = await testApp({ accounts: 1 })
       app.members[0]!.sim.always({ on: 'models', status })
       expect((await json(await app.ask('GET /v1/models'))).data).toEqual([])
       app.upstream.reset()
-      const { sim } = app.addAccount()
+      const { sim } = await app.addAccount()
       const { data } = await json(await app.ask('GET /v1/models'))
       expect(data.length).toBeGreaterThan(2)
       expect(catalogRequests(app).map(({ account }) => account)).toEqual([sim.chatgptAccountId])
@@ -178,7 +178,7 @@ describe('the public list', () => {
   test.each([NATIVE, `${NATIVE}?client_version=0.140.0`, 'GET /v1/models'])(
     '%s uses another account of a plan whose newest fails, while nothing is known',
     async (route) => {
-      const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
+      const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'plus' }] })
       const [, newest] = app.members
       newest!.sim.always({ on: 'models', status: 500 })
       const answers = await Promise.all([app.ask(route), app.ask(route)])
@@ -189,11 +189,11 @@ describe('the public list', () => {
   )
 
   test('waits for the account fetched before, if the newer one fails', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 1000 })
     const first = app.ask('GET /v1/models')
     await app.clock.advance(0)
-    app.addAccount().sim.always({ on: 'models', status: 500 })
+    ;(await app.addAccount()).sim.always({ on: 'models', status: 500 })
     const second = app.ask('GET /v1/models')
     await app.clock.advance('1s')
     for (const answer of [first, second]) expect((await json(await answer)).data.length).toBeGreaterThan(2)
@@ -201,11 +201,11 @@ describe('the public list', () => {
   })
 
   test('does not wait for an account fetched before, if the newer one has answered', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     app.members[0]!.sim.always({ on: 'models', delayHeadersMs: 60_000 })
     const first = app.ask('GET /v1/models')
     await app.clock.advance(0)
-    app.addAccount()
+    await app.addAccount()
     let models = 0
     const second = app.ask('GET /v1/models').then(async (answer) => {
       models = (await json(answer)).data.length
@@ -217,12 +217,12 @@ describe('the public list', () => {
   })
 
   test('is fetched from each account once in a while, if new ones fail as well', async () => {
-    const app = testApp({ accounts: [{ plan: 'plus' }, { plan: 'pro' }] })
+    const app = await testApp({ accounts: [{ plan: 'plus' }, { plan: 'pro' }] })
     const fail = ({ sim }: (typeof app.members)[0]) => sim.always({ on: 'models', status: 500 })
     app.members.forEach(fail)
     for (let times = 0; times < 3; times++) await app.ask('GET /v1/models')
     expect(catalogRequests(app)).toHaveLength(2)
-    fail(app.addAccount({ plan: 'plus' }))
+    fail(await app.addAccount({ plan: 'plus' }))
     await Promise.all([1, 2, 3].map(() => app.ask('GET /v1/models')))
     expect(catalogRequests(app)).toHaveLength(3)
     await app.clock.advance('30s')
@@ -240,8 +240,8 @@ describe('the public list', () => {
 
   test('contains only what the key can use', async () => {
     const app = await ready()
-    app.change({ apiKeyAuthEnabled: true })
-    const { key } = app.key({ allowedModels: ['gpt-5.5'] })
+    await app.change({ apiKeyAuthEnabled: true })
+    const { key } = await app.key({ allowedModels: ['gpt-5.5'] })
     const headers = { authorization: `Bearer ${key}` }
     const { data } = await json(await app.ask('GET /v1/models', { headers }))
     expect(data.map(({ id }: { id: string }) => id)).toEqual(['gpt-5.5'])

@@ -24,8 +24,8 @@ const observe = (app: TestApp, used: (number | null)[], windowMinutes = 300) => 
     app.bindings.pool.observe(app.members[index]!.id, { at, windows, credits: null, planType: null })
   }
 }
-const setup = (used: (number | null)[], options: TestOptions = {}) => {
-  const app = testApp({ accounts: used.length, ...options })
+const setup = async (used: (number | null)[], options: TestOptions = {}) => {
+  const app = await testApp({ accounts: used.length, ...options })
   observe(app, used)
   return app
 }
@@ -43,7 +43,7 @@ const getIds = (app: TestApp) => app.members.map(({ id }) => id)
 
 describe('the mode', () => {
   test('normal skips accounts whose window has started or is unknown', async () => {
-    const app = setup([0, 12, null])
+    const app = await setup([0, 12, null])
     const [a, b, c] = getIds(app)
     const { status, report } = await warm(app, '', { json: { mode: 'normal' } })
     expect(status).toBe(200)
@@ -63,19 +63,19 @@ describe('the mode', () => {
   })
 
   test('a window that has reset counts as not started, and one of another length as none', async () => {
-    const app = setup([80])
+    const app = await setup([80])
     await app.clock.advance(2 * HOUR_MS)
     expect((await warm(app, '/normal')).report).toMatchObject({ failed: [], submitted: [{}] })
-    const other = setup([])
-    const id = other.addAccount().id
-    other.bindings.pool.reload()
+    const other = await setup([])
+    const id = (await other.addAccount()).id
+    await other.bindings.pool.reload()
     const windows = { fiveHour: { usedPercent: 0, windowMinutes: 360, resetAt: null }, weekly: null, monthly: null }
     other.bindings.pool.observe(id, { at: other.clock.now(), windows, credits: null, planType: null })
     expect((await warm(other, '/normal')).report.skipped).toHaveLength(1)
   })
 
   test('strict sends nothing if one account is unavailable', async () => {
-    const app = setup([0, 12])
+    const app = await setup([0, 12])
     expect(await problem(app, '/strict')).toMatchObject({ status: 400, code: 'warmup_ineligible', param: 'mode' })
     expect(calls(app)).toEqual([])
     observe(app, [0, 0])
@@ -83,10 +83,10 @@ describe('the mode', () => {
   })
 
   test('force uses every account that is in use and in the key’s scope', async () => {
-    const app = setup([40, 12, 0, 0])
+    const app = await setup([40, 12, 0, 0])
     const [a, b, c, d] = getIds(app)
     await app.ask(`POST /api/accounts/${d}/pause`)
-    const key = app.key({ assignedAccountIds: [a!, b!, d!] })
+    const key = await app.key({ assignedAccountIds: [a!, b!, d!] })
     const { report } = await warm(app, '/force', { headers: { authorization: `Bearer ${key.key}` } })
     expect(report.total_accounts).toBe(2)
     expect(report.submitted.map(({ account_id }) => account_id).toSorted()).toEqual([a!, b!].toSorted())
@@ -101,7 +101,7 @@ describe('the mode', () => {
     ['/Force', {}, 'mode'],
     ['/constructor', {}, 'mode'],
   ])('POST /v1/warmup%s with %p is 400 and names %s', async (route, more, param) => {
-    const app = setup([0])
+    const app = await setup([0])
     expect(await problem(app, route, more)).toMatchObject({ status: 400, code: 'invalid_request_error', param })
     expect(calls(app)).toEqual([])
   })
@@ -109,7 +109,7 @@ describe('the mode', () => {
 
 describe('the request', () => {
   test('is small, without a limit on the output, on the cheapest visible model at its lowest effort', async () => {
-    const app = setup([0])
+    const app = await setup([0])
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
     const headers = { 'x-codex-turn-metadata': '{}', 'session-id': 's', 'user-agent': 'cron/1' }
     const { report } = await warm(app, '/normal', { headers })
@@ -128,10 +128,10 @@ describe('the request', () => {
   })
 
   test('follows the policy of the key: its enforced model and effort, or the cheapest it allows', async () => {
-    const app = setup([0])
+    const app = await setup([0])
     await fetchCatalogs(jobDeps(app), new AbortController().signal)
     const getBody = async (input: Parameters<TestApp['key']>[0]) => {
-      await warm(app, '/force', { headers: { authorization: `Bearer ${app.key(input).key}` } })
+      await warm(app, '/force', { headers: { authorization: `Bearer ${(await app.key(input)).key}` } })
       const { model, reasoning } = (calls(app).at(-1)?.body ?? {}) as { model: string; reasoning: { effort: string } }
       return [model, reasoning.effort]
     }
@@ -142,7 +142,7 @@ describe('the request', () => {
   })
 
   test('uses no other account, refreshes a rejected token once, and reports failures', async () => {
-    const app = setup([0, 0, 0])
+    const app = await setup([0, 0, 0])
     const [a, b, c] = app.members
     a!.sim.expireAccessToken()
     b!.sim.always({ on: 'responses', ...faults.usageLimit() })
@@ -164,9 +164,9 @@ describe('the request', () => {
   })
 
   test('for ten accounts runs five at a time', async () => {
-    const app = setup(Array.from({ length: 10 }, () => 0))
+    const app = await setup(Array.from({ length: 10 }, () => 0))
     let most = 0
-    app.wire.before = () => {
+    app.wire.before = async () => {
       most = Math.max(most, app.bindings.turns.size)
     }
     expect((await warm(app, '/normal')).report.submitted).toHaveLength(10)
@@ -176,13 +176,13 @@ describe('the request', () => {
 
 describe('the log', () => {
   test('has a row of the kind warmup for each, which is in no limit, total or report', async () => {
-    const app = setup([0, 0])
+    const app = await setup([0, 0])
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
-    const key = app.key({ limits })
+    const key = await app.key({ limits })
     const headers = { authorization: `Bearer ${key.key}` }
     const { report } = await warm(app, '/normal', { headers })
     await warm(app, '/force', { headers })
-    const rows = app.rows()
+    const rows = await app.rows()
     expect(rows.map(({ kind, route, status, keyId }) => [kind, route, status, keyId])).toEqual(
       Array.from({ length: 4 }, () => ['warmup', '/v1/warmup', 'ok', key.row.id]),
     )
@@ -195,9 +195,9 @@ describe('the log', () => {
 })
 
 test('keys, the capability, draining and the firewall are checked as on turn routes', async () => {
-  const app = setup([0], { settings: { apiKeyAuthEnabled: true } })
+  const app = await setup([0], { settings: { apiKeyAuthEnabled: true } })
   expect((await problem(app, '/normal')).status).toBe(401)
-  const headers = { authorization: `Bearer ${app.key().key}` }
+  const headers = { authorization: `Bearer ${(await app.key()).key}` }
   const capability = { ...headers, 'x-codex-lb-required-capability': 'trusted_cyber' }
   expect((await problem(app, '/normal', { headers: capability })).code).toBe(
     'required_capability_transport_unsupported',

@@ -44,7 +44,7 @@ describe.each(ROWS)('$route', (row) => {
     testApp({ ...options, settings: { ...forwarding, ...options?.settings } })
 
   test('sends method, query, body bytes, content type and accept unchanged, and relays the response', async () => {
-    const app = setup()
+    const app = await setup()
     const own = bodyFor(row)
     const headers = { ...own.headers, accept: 'application/vnd.test+json', 'openai-beta': 'b=1', cookie: 'a=b' }
     const response = await app.ask(`${row.route}?a=1&a=2&b=%2F`, { ...own, headers })
@@ -57,17 +57,17 @@ describe.each(ROWS)('$route', (row) => {
     expect(sent?.bodyText).toBe(isPost(row) ? String(own.body) : '')
     expect(sent?.headers['content-type']).toBe(isPost(row) ? 'application/json; v=2' : undefined)
     expect(sent?.headers).toMatchObject({ accept: 'application/vnd.test+json', 'openai-beta': 'b=1' })
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'control', status: 'ok', httpStatus: 200, model: null, inputTokens: null, costMicros: null, attempts: 1 },
     ])
     await expectNothingLeft(app)
   })
 
   test('needs a key where keys are required, counts as a request of that key, and ignores its list of models', async () => {
-    const app = setup({ settings: { apiKeyAuthEnabled: true } })
+    const app = await setup({ settings: { apiKeyAuthEnabled: true } })
     expect((await send(app, row)).status).toBe(401)
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
-    const key = app.key({ allowedModels: ['gpt-5.5'], limits })
+    const key = await app.key({ allowedModels: ['gpt-5.5'], limits })
     const headers = { authorization: `Bearer ${key.key}` }
     const first = await send(app, row, { headers })
     expect(first.status).toBe(200)
@@ -78,16 +78,16 @@ describe.each(ROWS)('$route', (row) => {
       'rate_limit_exceeded',
     ])
     expect(app.upstream.requests).toHaveLength(1)
-    expect(app.rows().map(({ kind, keyId }) => [kind, keyId])).toEqual([
+    expect((await app.rows()).map(({ kind, keyId }) => [kind, keyId])).toEqual([
       ['control', key.row.id],
       ['control', key.row.id],
     ])
   })
 
   test('rejects the capability header, and requests while draining or from an address outside the firewall', async () => {
-    const app = setup()
+    const app = await setup()
     const headers = {
-      authorization: `Bearer ${app.key().key}`,
+      authorization: `Bearer ${(await app.key()).key}`,
       'x-codex-lb-required-capability': 'trusted_cyber',
     }
     const restricted = await send(app, row, { headers })
@@ -108,7 +108,7 @@ describe.each(ROWS)('$route', (row) => {
   })
 
   test('refreshes a rejected token once and sends the request again', async () => {
-    const app = setup()
+    const app = await setup()
     app.members[0]?.sim.expireAccessToken()
     const response = await send(app, row)
     expect(response.status).toBe(200)
@@ -127,7 +127,7 @@ describe.each(ROWS)('$route', (row) => {
   ])(
     'an error %p of ChatGPT is returned with its status and message, and no other account is tried',
     async (status, body) => {
-      const app = setup({ accounts: 2 })
+      const app = await setup({ accounts: 2 })
       always(app, { status, body })
       const response = await send(app, row)
       const { error } = (await response.json()) as { error: Record<string, unknown> }
@@ -135,13 +135,13 @@ describe.each(ROWS)('$route', (row) => {
       expect(error.message).toBe('error' in body ? body.error?.message : body.detail)
       if ('error' in body) expect(error.code).toBe(body.error?.code)
       expect(app.upstream.requests).toHaveLength(1)
-      expect(app.rows()).toMatchObject([{ kind: 'control', status: 'error', httpStatus: status }])
+      expect(await app.rows()).toMatchObject([{ kind: 'control', status: 'error', httpStatus: status }])
       await expectNothingLeft(app)
     },
   )
 
   test('a failing route does not count against the account', async () => {
-    const app = setup()
+    const app = await setup()
     always(app, faults.serverError())
     expect((await getAnswer(app, row.route, bodyFor(row))).status).toBe(500)
     const [account] = app.bindings.pool.all()
@@ -150,7 +150,7 @@ describe.each(ROWS)('$route', (row) => {
   })
 
   test('is sent on an account at its limit when there is no other', async () => {
-    const app = setup()
+    const app = await setup()
     app.members[0]?.sim.next(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
     await (await app.ask(`POST ${ROOT}/responses`, { json: codexBody() })).text()
     expect(app.bindings.pool.all()[0]?.state.status).not.toBe('active')
@@ -164,10 +164,10 @@ describe('the account', () => {
     return ((await response.json()) as { by: string }).by
   }
   const turnOn = async (headers: Record<string, string>) => {
-    const app = testApp({ accounts: 5 })
+    const app = await testApp({ accounts: 5 })
     const response = await app.ask(`POST ${ROOT}/responses`, { json: codexBody(), headers })
     await response.text()
-    const { accountId } = app.rows()[0]!
+    const { accountId } = (await app.rows())[0]!
     const owner = app.members.find(({ id }) => id === accountId)?.sim.email ?? ''
     return { app, owner, turnState: response.headers.get('x-codex-turn-state') ?? '' }
   }
@@ -209,7 +209,7 @@ describe('the account', () => {
   })
 
   test('at its limit is replaced by one that is not', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     app.bindings.pool.apply(app.members[0]!.id, {
       kind: 'rate_limited',
       at: app.clock.now(),
@@ -225,7 +225,7 @@ describe('the account', () => {
 
 describe('retries', () => {
   test('a change that may have been applied is not sent twice', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.next({ on: 'control', reset: true })
     const response = await app.ask(`POST ${ROOT}/thread/goal/set`, { json: GOAL })
     expect(response.status).toBe(502)
@@ -234,16 +234,16 @@ describe('retries', () => {
   })
 
   test('a change that was rejected goes to another account', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.next({ on: 'control', ...faults.rateLimited() })
     app.members[1]?.sim.clearFaults()
-    app.prefer(app.members[0]!.id)
+    await app.prefer(app.members[0]!.id)
     expect((await app.ask(`POST ${ROOT}/thread/goal/set`, { json: GOAL })).status).toBe(200)
     expect(app.bindings.pool.all().map(({ state }) => state.status)).toEqual(['active', 'active'])
   })
 
   test('a search is retried', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     app.members[0]?.sim.next({ on: 'control', ...faults.serverError() })
     expect((await getAnswer(app, `POST ${ROOT}/alpha/search`, { body: '{}' })).status).toBe(200)
     expect(app.upstream.requests).toHaveLength(2)
@@ -254,13 +254,13 @@ describe('goals', () => {
   const POSTS = ['get', 'set', 'clear']
 
   test.each(POSTS)('%s needs a JSON object', async (action) => {
-    const app = testApp()
+    const app = await testApp()
     for (const body of ['[]', '"goal"', 'null', '{"a":', '']) {
       const response = await app.ask(`POST ${ROOT}/thread/goal/${action}`, { body })
       expect([body, response.status]).toEqual([body, 400])
     }
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows().map(({ kind, httpStatus, phase }) => [kind, httpStatus, phase])).toEqual(
+    expect((await app.rows()).map(({ kind, httpStatus, phase }) => [kind, httpStatus, phase])).toEqual(
       Array.from({ length: 5 }, () => ['control', 400, 'request']),
     )
     await expectNothingLeft(app)
@@ -274,7 +274,7 @@ describe('goals', () => {
   ]
 
   test.each(NONE)('get answers {goal: null} when ChatGPT says %s', async (_name, fault) => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     always(app, fault)
     for (const [route, ask] of [
       [`GET ${ROOT}/thread/goal/get?threadId=t`, {}],
@@ -284,7 +284,7 @@ describe('goals', () => {
       expect([response.status, await response.json()]).toEqual([200, { goal: null }])
     }
     expect(app.upstream.requests).toHaveLength(2)
-    expect(app.rows().map(({ status, httpStatus }) => [status, httpStatus])).toEqual([
+    expect((await app.rows()).map(({ status, httpStatus }) => [status, httpStatus])).toEqual([
       ['ok', 200],
       ['ok', 200],
     ])
@@ -292,7 +292,7 @@ describe('goals', () => {
   })
 
   test('get passes on a 404 about something else, and set passes on every 404', async () => {
-    const app = testApp()
+    const app = await testApp()
     always(app, { status: 404, body: { error: { message: 'No such thread.', code: 'thread_not_found' } } })
     const other = await app.ask(`POST ${ROOT}/thread/goal/get`, { json: GOAL })
     expect([other.status, ((await other.json()) as { error: { code: string } }).error.code]).toEqual([
@@ -301,7 +301,7 @@ describe('goals', () => {
     ])
     always(app, { status: 404, body: { detail: 'Not Found' } })
     expect((await app.ask(`POST ${ROOT}/thread/goal/set`, { json: GOAL })).status).toBe(404)
-    expect(app.rows().map(({ status, httpStatus }) => [status, httpStatus])).toEqual([
+    expect((await app.rows()).map(({ status, httpStatus }) => [status, httpStatus])).toEqual([
       ['error', 404],
       ['error', 404],
     ])
@@ -310,11 +310,13 @@ describe('goals', () => {
 
 describe('telemetry of the client', () => {
   test('is accepted and sent nowhere', async () => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(`POST ${ROOT}/analytics-events/events`, { json: { events: [{ name: 'x' }] } })
     expect([response.status, await response.json()]).toEqual([202, {}])
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows()).toMatchObject([{ kind: 'control', status: 'ok', httpStatus: 202, accountId: null, attempts: 0 }])
+    expect(await app.rows()).toMatchObject([
+      { kind: 'control', status: 'ok', httpStatus: 202, accountId: null, attempts: 0 },
+    ])
     await expectNothingLeft(app)
   })
 })
@@ -323,7 +325,7 @@ describe('key sets', () => {
   const PATHS = [`GET ${ROOT}/agent-identities/jwks`, 'GET /backend-api/wham/agent-identities/jwks']
 
   test.each(PATHS)('%s is read again after five minutes', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     const ask = async () => (await app.ask(route)).json()
     const first = await ask()
     await app.clock.advance('299s')
@@ -332,7 +334,7 @@ describe('key sets', () => {
     await app.clock.advance('2s')
     await ask()
     expect(app.upstream.requests).toHaveLength(2)
-    expect(app.rows().map(({ status, accountId }) => [status, accountId !== null])).toEqual([
+    expect((await app.rows()).map(({ status, accountId }) => [status, accountId !== null])).toEqual([
       ['ok', true],
       ['ok', false],
       ['ok', true],
@@ -340,7 +342,7 @@ describe('key sets', () => {
   })
 
   test('an error is not cached, and one path has no effect on the other', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ on: 'control', status: 403, body: { detail: 'Forbidden' } })
     expect((await app.ask(PATHS[0]!)).status).not.toBe(200)
     for (const route of PATHS) expect((await app.ask(route)).status).toBe(200)
@@ -354,7 +356,7 @@ describe('the response', () => {
   const route = `POST ${ROOT}/alpha/search`
 
   test('is read only as fast as the client reads, and a client that disconnects ends it', async () => {
-    const app = testApp()
+    const app = await testApp()
     let pulls = 0
     let isCancelled = false
     app.upstream.answerRelay(
@@ -388,12 +390,12 @@ describe('the response', () => {
     await app.clock.advance(0)
     await app.clock.advance(0)
     expect(isCancelled).toBe(true)
-    expect(app.rows()).toMatchObject([{ kind: 'control', status: 'cancelled' }])
+    expect(await app.rows()).toMatchObject([{ kind: 'control', status: 'cancelled' }])
     await expectNothingLeft(app)
   })
 
   test('a client that disconnects before the response is logged as cancelled', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]?.sim.next({ on: 'control', delayHeadersMs: 60_000 })
     const client = new AbortController()
     const response = app.ask(route, { body: '{}', signal: client.signal })
@@ -401,15 +403,15 @@ describe('the response', () => {
     client.abort()
     await app.clock.advance(0)
     await response
-    expect(app.rows()).toMatchObject([{ kind: 'control', status: 'cancelled', httpStatus: 499 }])
+    expect(await app.rows()).toMatchObject([{ kind: 'control', status: 'cancelled', httpStatus: 499 }])
     await expectNothingLeft(app)
   })
 
   test('a response without a body, and one that never comes', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(() => new Response(null, { status: 204 }))
     expect((await app.ask(route, { body: '{}' })).status).toBe(204)
-    expect(app.rows()).toMatchObject([{ status: 'ok', httpStatus: 204 }])
+    expect(await app.rows()).toMatchObject([{ status: 'ok', httpStatus: 204 }])
     app.members[0]?.sim.next({ on: 'control', delayHeadersMs: 3_600_000 })
     const late = await getAnswer(app, route, { body: '{}' }, 5000)
     expect(late.status).toBe(504)
@@ -417,9 +419,9 @@ describe('the response', () => {
   })
 
   test('a body above 32 MiB is rejected, and its memory is released', async () => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(route, { body: '{}', headers: { 'content-length': String(33 * 1024 * 1024) } })
-    expect([response.status, app.rows()[0]?.kind]).toEqual([400, 'control'])
+    expect([response.status, (await app.rows())[0]?.kind]).toEqual([400, 'control'])
     await expectNothingLeft(app)
   })
 })

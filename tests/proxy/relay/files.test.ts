@@ -64,7 +64,7 @@ const limit = (maxValue: number, modelFilter = '') => ({
 
 describe('creating a file', () => {
   test('sends the body byte for byte with the smallest headers, and relays the response', async () => {
-    const app = testApp()
+    const app = await testApp()
     const body = '{ "file_name":"a.txt",\n "file_size": 3, "use_case":"codex", "more":1 }'
     const headers = {
       'user-agent': 'codex_exec/0.169.0',
@@ -96,8 +96,8 @@ describe('creating a file', () => {
     ['use_case', { ...FILE, use_case: 'assistants' }],
     ['use_case', { file_name: 'a', file_size: 1 }],
   ])('rejects a wrong %s: %p', async (param, json) => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-    const key = app.key({ limits: [limit(1)] })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+    const key = await app.key({ limits: [limit(1)] })
     const headers = { authorization: `Bearer ${key.key}` }
     const response = await app.ask(CREATE, { json, headers })
     expect([response.status, await getFailure(response)]).toEqual([
@@ -110,20 +110,20 @@ describe('creating a file', () => {
   })
 
   test.each([1, 536_870_912])('accepts a file of %d bytes', async (file_size) => {
-    const app = testApp()
+    const app = await testApp()
     expect((await getAnswer(app, CREATE, { json: { ...FILE, file_size } })).status).toBe(200)
   })
 
   test('counts as one request of the key, under its own name, and ignores the models of the key', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
     expect((await app.ask(CREATE, { json: FILE })).status).toBe(401)
-    const key = app.key({ allowedModels: ['gpt-5.5'], limits: [limit(1, 'files-create')] })
+    const key = await app.key({ allowedModels: ['gpt-5.5'], limits: [limit(1, 'files-create')] })
     const headers = { authorization: `Bearer ${key.key}` }
     const id = await create(app, { headers })
     const second = await app.ask(CREATE, { json: FILE, headers })
     expect([second.status, (await getFailure(second)).code]).toEqual([429, 'rate_limit_exceeded'])
     expect((await finalize(app, id, { headers })).status).toBe(200) // another name
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       {
         kind: 'file',
         model: 'files-create',
@@ -140,10 +140,10 @@ describe('creating a file', () => {
   })
 
   test('uses an account at its limit when there is no other, and the owner of the conversation when there is one', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const headers = { 'session-id': 's1' }
     await (await app.ask(TURN, { json: codexBody(), headers })).text()
-    const owner = app.rows()[0]?.accountId
+    const owner = (await app.rows())[0]?.accountId
     for (let time = 0; time < 4; time++) await create(app, { headers })
     expect(new Set(sentTo(app, /files$/))).toEqual(new Set([owner ?? '']))
     for (const { id } of app.members)
@@ -159,8 +159,8 @@ describe('creating a file', () => {
   })
 
   test('moves to another account when one rejects it, but not when the file may have been created', async () => {
-    const app = testApp({ accounts: 2 })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 2 })
+    await app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'file', ...faults.rateLimited() })
     const id = await create(app)
     expect(sentTo(app, /files$/)).toEqual(app.members.map((member) => member.id))
@@ -173,7 +173,7 @@ describe('creating a file', () => {
   })
 
   test('refreshes a rejected token once', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.expireAccessToken()
     await create(app)
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/files')).map(({ status }) => status)).toEqual([
@@ -182,7 +182,7 @@ describe('creating a file', () => {
   })
 
   test('says that the request was blocked after two pages with 403, and charges no account', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     for (const { sim } of app.members) sim.always({ on: 'file', ...faults.forbiddenHtml() })
     const answer = await getAnswer(app, CREATE, { json: FILE })
     expect([answer.status, (await getFailure(answer)).code]).toEqual([502, 'upstream_blocked'])
@@ -192,8 +192,11 @@ describe('creating a file', () => {
   })
 
   test('rejects the capability header, an address outside the firewall, a large body, and requests while draining', async () => {
-    const app = testApp()
-    const headers = { authorization: `Bearer ${app.key().key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
+    const app = await testApp()
+    const headers = {
+      authorization: `Bearer ${(await app.key()).key}`,
+      'x-codex-lb-required-capability': 'trusted_cyber',
+    }
     for (const route of [CREATE, finalizeRoute('file_1')]) {
       expect((await app.ask(route, { json: FILE, headers })).status).toBe(400)
       app.bindings.lifecycle.draining = true
@@ -212,7 +215,7 @@ describe('creating a file', () => {
 
 describe('finalizing a file', () => {
   test('polls the account that created it every 250 ms until the file is ready, and relays the response', async () => {
-    const app = testApp({ accounts: 4 })
+    const app = await testApp({ accounts: 4 })
     for (const index of [2, 0, 3]) {
       const id = await createOn(app, index)
       app.upstream.reset()
@@ -227,7 +230,7 @@ describe('finalizing a file', () => {
   })
 
   test('returns the last response when the file is not ready after 30 s', async () => {
-    const app = testApp()
+    const app = await testApp()
     const id = await create(app)
     app.upstream.reset()
     app.upstream.answerRelay(() => Response.json({ status: 'retry', note: 'later' }))
@@ -236,12 +239,12 @@ describe('finalizing a file', () => {
     expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { status: 'retry', note: 'later' }])
     expect(app.upstream.requests).toHaveLength(121)
     expect((app.upstream.requests.at(-1)?.at ?? 0) - began).toBe(30_000)
-    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'ok', attempts: 1 })
+    expect((await app.rows()).at(-1)).toMatchObject({ model: 'files-finalize', status: 'ok', attempts: 1 })
     await expectNothingLeft(app)
   })
 
   test.each(['failed', 'expired', undefined])('relays any other status immediately: %p', async (status) => {
-    const app = testApp()
+    const app = await testApp()
     const id = await create(app)
     app.upstream.answerRelay(() => Response.json({ status, reason: 'x' }))
     expect(JSON.parse((await finalize(app, id)).text)).toEqual({ ...(status && { status }), reason: 'x' })
@@ -252,8 +255,8 @@ describe('finalizing a file', () => {
     ['during the first wait', 100, 'ok'],
     ['during a wait after several polls', 1100, 'ok'],
   ])('ends when the client disconnects %s, and is charged one request', async (_when, ms, outcome) => {
-    const app = testApp()
-    const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
+    const app = await testApp()
+    const headers = { authorization: `Bearer ${(await app.key({ limits: [limit(2)] })).key}` }
     const id = await create(app, { headers })
     if (ms === 0) app.members[0]!.sim.next({ on: 'file', delayHeadersMs: 1000 })
     else app.upstream.answerRelay(() => Response.json({ status: 'retry' }))
@@ -263,16 +266,16 @@ describe('finalizing a file', () => {
     client.abort()
     await left
     await app.clock.advance(1000)
-    expect(app.rows().at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled', attempts: 1 })
-    expect(app.attemptRows().at(-1)).toMatchObject({ n: 1, outcome })
+    expect((await app.rows()).at(-1)).toMatchObject({ model: 'files-finalize', status: 'cancelled', attempts: 1 })
+    expect((await app.attemptRows()).at(-1)).toMatchObject({ n: 1, outcome })
     const next = await getAnswer(app, CREATE, { json: FILE, headers })
     expect([next.status, (await getFailure(next)).code]).toEqual([429, 'rate_limit_exceeded'])
     await expectNothingLeft(app)
   })
 
   test('is not charged when the client disconnects before an account was reached', async () => {
-    const app = testApp()
-    const headers = { authorization: `Bearer ${app.key({ limits: [limit(2)] }).key}` }
+    const app = await testApp()
+    const headers = { authorization: `Bearer ${(await app.key({ limits: [limit(2)] })).key}` }
     const id = await create(app, { headers })
     app.members[0]!.sim.next({ on: 'file', ...faults.serverError() })
     const client = new AbortController()
@@ -281,7 +284,7 @@ describe('finalizing a file', () => {
     client.abort()
     await left
     await app.clock.advance(0)
-    expect(app.attemptRows().at(-1)).toMatchObject({ outcome: 'failed' })
+    expect((await app.attemptRows()).at(-1)).toMatchObject({ outcome: 'failed' })
     expect((await getAnswer(app, CREATE, { json: FILE, headers })).status).toBe(200)
     await expectNothingLeft(app)
   })
@@ -303,7 +306,7 @@ describe('finalizing a file', () => {
     ['a file whose account was deleted', null, (app: TestApp, id: string) => app.ask(`DELETE /api/accounts/${id}`)],
     ['a file that was not used for 30 minutes', null, (app: TestApp) => app.clock.advance('31m')],
   ] as const)('answers 502 for %s, and sends nothing', async (_name, id, prepare) => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const fileId = id ?? (await createOn(app, 0))
     await prepare(app, app.members[0]!.id)
     app.upstream.reset()
@@ -311,13 +314,19 @@ describe('finalizing a file', () => {
     expect([answer.status, (await getFailure(answer)).code]).toEqual([502, 'file_owner_unavailable'])
     expect(answer.headers.get('x-should-retry')).toBe('false')
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows().at(-1)).toMatchObject({ status: 'error', httpStatus: 502, errorCode: 'file_owner_unavailable' })
+    expect((await app.rows()).at(-1)).toMatchObject({
+      status: 'error',
+      httpStatus: 502,
+      errorCode: 'file_owner_unavailable',
+    })
     await expectNothingLeft(app)
   })
 
   test('a file belongs to the key that created it, and to the accounts of that key', async () => {
-    const app = testApp({ accounts: 2 })
-    const [one, other] = [app.key(), app.key({ name: 'other' })].map(({ key }) => ({ authorization: `Bearer ${key}` }))
+    const app = await testApp({ accounts: 2 })
+    const [one, other] = [await app.key(), await app.key({ name: 'other' })].map(({ key }) => ({
+      authorization: `Bearer ${key}`,
+    }))
     const id = await create(app, { headers: one! })
     expect((await finalize(app, id, { headers: other! })).status).toBe(502)
     expect((await finalize(app, id)).status).toBe(502)
@@ -325,7 +334,7 @@ describe('finalizing a file', () => {
   })
 
   test('is retried on its account after a failure, and passes on rejections of ChatGPT', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const id = await createOn(app, 1)
     app.members[1]!.sim.next({ on: 'file', ...faults.serverError() }, { on: 'file', reset: true })
     expect((await finalize(app, id)).status).toBe(200)
@@ -344,7 +353,7 @@ describe('finalizing a file', () => {
   })
 
   test('works on an account at its limit', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const id = await createOn(app, 0)
     app.bindings.pool.apply(app.members[0]!.id, {
       kind: 'rate_limited',
@@ -358,7 +367,7 @@ describe('finalizing a file', () => {
   })
 
   test('each use gives the file another 30 minutes', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const id = await createOn(app, 1)
     for (let time = 0; time < 3; time++) {
       await app.clock.advance('25m')
@@ -376,10 +385,10 @@ describe('a request that names files', () => {
   }
 
   test('of one account is sent there, whichever account would be selected', async () => {
-    const app = testApp({ accounts: 4 })
+    const app = await testApp({ accounts: 4 })
     for (const index of [1, 3, 0]) {
       const ids = [await createOn(app, index), await createOn(app, index)]
-      app.prefer(app.members[2]!.id)
+      await app.prefer(app.members[2]!.id)
       app.upstream.reset()
       expect((await turn(app, ...ids)).status).toBe(200)
       expect(sentTo(app, /responses$/)).toEqual([app.members[index]!.id])
@@ -388,7 +397,7 @@ describe('a request that names files', () => {
   })
 
   test('of one account in the output of a tool, and over /v1, is sent there too', async () => {
-    const app = testApp({ accounts: 4 })
+    const app = await testApp({ accounts: 4 })
     const file_id = await createOn(app, 2)
     const output = [{ type: 'input_file', file_id }]
     const input = [
@@ -403,10 +412,10 @@ describe('a request that names files', () => {
   })
 
   test('leaves the account of its conversation for that of the files', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const headers = { 'session-id': 's1' }
     await (await app.ask(TURN, { json: codexBody(), headers })).text()
-    const owner = app.rows()[0]?.accountId
+    const owner = (await app.rows())[0]?.accountId
     const index = app.members.findIndex(({ id }) => id !== owner)
     const id = await createOn(app, index)
     expect((await app.ask(TURN, { json: naming(id), headers })).status).toBe(200)
@@ -418,7 +427,7 @@ describe('a request that names files', () => {
     const answer = await turn(app, ...ids)
     expect(answer).toMatchObject({ status: 502, error: { code } })
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows().at(-1)).toMatchObject({
+    expect((await app.rows()).at(-1)).toMatchObject({
       kind: 'normal',
       status: 'error',
       httpStatus: 502,
@@ -429,14 +438,14 @@ describe('a request that names files', () => {
   }
 
   test('of two accounts is rejected', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const ids = [await createOn(app, 0), await createOn(app, 1)]
     await rejected(app, ids, 'continuity_owner_conflict')
     await rejected(app, [...ids, 'file_unknown'], 'continuity_owner_conflict')
   })
 
   test('of which Sluice knows only some is rejected', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const id = await createOn(app, 0)
     await rejected(app, [id, 'file_unknown'], 'file_owner_unavailable')
     await rejected(app, ['file_unknown', id], 'file_owner_unavailable')
@@ -445,24 +454,24 @@ describe('a request that names files', () => {
   })
 
   test('charges nothing when it is rejected', async () => {
-    const app = testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
-    const headers = { authorization: `Bearer ${app.key({ limits: [limit(1, 'gpt-5.5')] }).key}` }
+    const app = await testApp({ accounts: 2, settings: { apiKeyAuthEnabled: true } })
+    const headers = { authorization: `Bearer ${(await app.key({ limits: [limit(1, 'gpt-5.5')] })).key}` }
     const id = await create(app, { headers })
     expect((await app.ask(TURN, { json: naming(id, 'file_other'), headers })).status).toBe(502)
     expect((await app.ask(TURN, { json: naming(id), headers })).status).toBe(200)
   })
 
   test('that Sluice does not know is served as before', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     expect((await turn(app, 'file_elsewhere', 'file_more')).status).toBe(200)
     const id = await createOn(app, 0)
     await app.clock.advance('31m')
-    app.prefer(app.members[0]!.id)
+    await app.prefer(app.members[0]!.id)
     expect((await turn(app, id)).status).toBe(200)
   })
 
   test('is not served elsewhere when its account is paused', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const id = await createOn(app, 0)
     await app.ask(`POST /api/accounts/${app.members[0]!.id}/pause`)
     app.upstream.reset()
@@ -471,7 +480,7 @@ describe('a request that names files', () => {
   })
 
   test('is not served elsewhere when its account fails', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const id = await createOn(app, 1)
     app.upstream.reset()
     app.members[1]!.sim.always(faults.serverError())
@@ -482,11 +491,12 @@ describe('a request that names files', () => {
   })
 
   test('stays on its account when that cannot read reasoning of another', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     const headers = { 'session-id': 's1' }
     const events = await getEvents(await app.ask(TURN, { json: codexBody(), headers }))
     const output = events.filter(({ type }) => type === 'response.output_item.done').map(({ item }) => item)
-    const other = app.members.findIndex(({ id }) => id !== app.rows()[0]?.accountId)
+    const used = (await app.rows())[0]?.accountId
+    const other = app.members.findIndex(({ id }) => id !== used)
     const { input } = naming(await createOn(app, other))
     app.upstream.reset()
     app.members[other]!.sim.next(faults.invalidEncryptedContent())
@@ -497,7 +507,7 @@ describe('a request that names files', () => {
   })
 
   test('extends the life of its files', async () => {
-    const app = testApp({ accounts: 4 })
+    const app = await testApp({ accounts: 4 })
     const id = await createOn(app, 1)
     for (let time = 0; time < 3; time++) {
       await app.clock.advance('25m')
@@ -509,10 +519,10 @@ describe('a request that names files', () => {
 
 describe('ownership', () => {
   test('survives a restart, for finalizing and for requests', async () => {
-    const app = testApp({ accounts: 5 })
+    const app = await testApp({ accounts: 5 })
     const ids: string[] = []
     for (let index = 0; index < 5; index++) ids.push(await createOn(app, index))
-    app.restart()
+    await app.restart()
     app.upstream.reset()
     for (const id of ids) expect((await finalize(app, id)).status).toBe(200)
     expect(sentTo(app, /uploaded$/)).toEqual(app.members.flatMap(({ id }) => [id, id]))
@@ -521,7 +531,7 @@ describe('ownership', () => {
   })
 
   test('stores hashes and no names: not in rows, not in lines, not when ChatGPT repeats them', async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     const id = await create(app)
     await finalize(app, id)
     const message = `'${FILE.file_name}' is too large.`
@@ -530,7 +540,7 @@ describe('ownership', () => {
     expect(await getFailure(failed)).toMatchObject({ message, code: 'too_large' })
     app.members[0]!.sim.always({ on: 'file', status: 500, body: { error: { message } } })
     await finalize(app, id)
-    app.bindings.ledger.flush()
+    await app.bindings.ledger.flush()
     const tables = app.sqlite.query("SELECT name FROM sqlite_master WHERE type = 'table'").all() as { name: string }[]
     const stored = tables
       .map(({ name }) => JSON.stringify(app.sqlite.query(`SELECT * FROM "${name}"`).all()))
@@ -540,7 +550,7 @@ describe('ownership', () => {
   })
 
   test('1,000 files over five accounts, with random failures: each is finalized where it was created', async () => {
-    const app = testApp({ accounts: 5 })
+    const app = await testApp({ accounts: 5 })
     const random = seededRandom(34)
     const flaws: Fault[] = [
       faults.serverError(),
@@ -571,11 +581,11 @@ describe('ownership', () => {
     for (let batch = 0; batch < 50; batch++) {
       const creating = Array.from({ length: 20 }, () => insist(() => getAnswer(app, CREATE, { json: FILE })))
       const ids = (await Promise.all(creating)).map((text) => (JSON.parse(text) as { file_id: string }).file_id)
-      if (batch % 10 === 5) app.restart()
+      if (batch % 10 === 5) await app.restart()
       const finalizing = ids.map((id) => insist(() => finalize(app, id)))
       for (const text of await Promise.all(finalizing)) expect(JSON.parse(text)).toMatchObject({ status: 'success' })
     }
-    for (const { kind, model, status, accountId } of app.rows())
+    for (const { kind, model, status, accountId } of await app.rows())
       if (kind === 'file' && model === 'files-create' && status === 'ok')
         createdBy.set(accountId ?? '', (createdBy.get(accountId ?? '') ?? 0) + 1)
     expect(createdBy.size).toBe(5)

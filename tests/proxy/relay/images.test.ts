@@ -35,7 +35,7 @@ const picture = () => new Blob([PNG], { type: 'application/octet-stream' })
 
 describe('native requests', () => {
   test.each(['generations', 'edits'])('%s are sent byte for byte', async (action) => {
-    const app = testApp()
+    const app = await testApp()
     const body = `{ "prompt":"A\\u0020square", "background":"auto",\n"model":"gpt-image-2","quality":"auto","size":"auto"}`
     const headers = { 'x-codex-image-turn-id': 'it-1', 'x-codex-turn-metadata': '{"a":1}', cookie: 'a=b' }
     const response = await app.ask(`${NATIVE}/${action}`, { body, headers })
@@ -44,25 +44,25 @@ describe('native requests', () => {
     const [sent] = app.upstream.requests
     expect(sent).toMatchObject({ path: `/backend-api/codex/images/${action}`, bodyText: body })
     expect(sent?.headers).toMatchObject({ 'x-codex-image-turn-id': 'it-1', 'x-codex-turn-metadata': '{"a":1}' })
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'image', model: 'gpt-image-2', status: 'ok', inputTokens: 50, outputTokens: 1057, costMicros: 31_960 },
     ])
     await expectNothingLeft(app)
   })
 
   test('must be a JSON object with one model', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const body of ['[]', '{"a":', '{"model":"gpt-image-2","prompt":"x","model":"gpt-image-1"}'])
       expect((await app.ask(`${NATIVE}/generations`, { body })).status).toBe(400)
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows().map(({ kind }) => kind)).toEqual(['image', 'image', 'image'])
+    expect((await app.rows()).map(({ kind }) => kind)).toEqual(['image', 'image', 'image'])
     await expectNothingLeft(app)
   })
 })
 
 describe('SDK requests', () => {
   test('are sent as JSON with the default model; members unknown to ChatGPT are dropped and named', async () => {
-    const app = testApp()
+    const app = await testApp()
     const json = { prompt: 'A square', response_format: 'b64_json', user: 'u', style: 'vivid', n: 1, size: null }
     const response = await app.ask(`${PUBLIC}/generations`, { json })
     expect(response.status).toBe(200)
@@ -73,7 +73,7 @@ describe('SDK requests', () => {
   })
 
   test('a multipart edit becomes JSON with data URLs', async () => {
-    const app = testApp()
+    const app = await testApp()
     const jpeg = new Blob([Buffer.from([0xff, 0xd8, 0xff, 1])])
     const fields = { ...ASKED, 'image[]': [picture(), jpeg], mask: picture(), n: '1', output_compression: '80' }
     const response = await app.ask(`${PUBLIC}/edits`, await multipart({ ...fields, stream: 'false', user: 'u' }))
@@ -95,7 +95,7 @@ describe('SDK requests', () => {
   })
 
   test('a JSON edit takes data URLs', async () => {
-    const app = testApp()
+    const app = await testApp()
     const json = { ...ASKED, images: [{ image_url: DATA_URL }] }
     expect((await app.ask(`${PUBLIC}/edits`, { json })).status).toBe(200)
     expect(app.upstream.requests[0]?.body).toEqual(json)
@@ -137,11 +137,11 @@ describe('SDK requests', () => {
   ]
 
   test.each(WRONG)('%s: a wrong %s is a 400 that names it: %j', async (action, param, json) => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(`${PUBLIC}/${action}`, { json })
     expect([response.status, (await problem(response)).param]).toEqual([400, param])
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows()).toMatchObject([{ kind: 'image', status: 'error', phase: 'request', attempts: 0 }])
+    expect(await app.rows()).toMatchObject([{ kind: 'image', status: 'error', phase: 'request', attempts: 0 }])
     await expectNothingLeft(app)
   })
 
@@ -153,7 +153,7 @@ describe('SDK requests', () => {
     ['gpt-image-1.5', '1536x1024'],
     ['gpt-image-1-mini', 'auto'],
   ])('%s accepts %s', async (model, size) => {
-    const app = testApp()
+    const app = await testApp()
     expect((await app.ask(`${PUBLIC}/generations`, { json: { ...ASKED, model, size } })).status).toBe(200)
   })
 
@@ -169,7 +169,7 @@ describe('SDK requests', () => {
   ]
 
   test.each(FORMS)('a form with %s is a 400 about %s', async (_name, param, fields) => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(`${PUBLIC}/edits`, await multipart(fields))
     expect([response.status, (await problem(response)).param]).toEqual([400, param])
     expect(app.upstream.requests).toEqual([])
@@ -179,7 +179,7 @@ describe('SDK requests', () => {
   const INHERITED = ['constructor', 'toString', '__proto__', 'hasOwnProperty']
 
   test.each(INHERITED)('a member or field called %s is dropped like any other unknown one', async (name) => {
-    const app = testApp()
+    const app = await testApp()
     const form = await multipart({ ...ASKED, image: picture(), [name]: 'x' })
     const json = `{"prompt":"A blue square","${name}":"x"}`
     for (const response of [
@@ -194,7 +194,7 @@ describe('SDK requests', () => {
   })
 
   test.each(INHERITED)('a form with %s twice is a 400 that names it', async (name) => {
-    const app = testApp()
+    const app = await testApp()
     const form = getForm({ ...ASKED, image: picture() })
     form.append(name, 'x')
     form.append(name, 'y')
@@ -205,7 +205,7 @@ describe('SDK requests', () => {
   })
 
   test('a form that is broken or ends early is a 400', async () => {
-    const app = testApp()
+    const app = await testApp()
     const whole = await multipart({ ...ASKED, image: picture() })
     const broken = [
       { ...whole, body: whole.body.slice(0, whole.body.byteLength - 60) },
@@ -221,14 +221,14 @@ describe('SDK requests', () => {
     [NATIVE, 400],
     [PUBLIC, 413],
   ])('%s accepts up to 96 MiB', async (route, status) => {
-    const app = testApp()
+    const app = await testApp()
     const headers = { 'content-length': String(97 * 1024 * 1024) }
     expect((await app.ask(`${route}/edits`, { body: '{}', headers })).status).toBe(status)
     await expectNothingLeft(app)
   })
 
   test('a form counts in the memory for bodies, with all copies while it becomes JSON', async () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 64 } })
+    const app = await testApp({ settings: { inFlightBodyMiB: 64 } })
     const { bodies } = app.bindings
     const image = new Blob([PNG, new Uint8Array(6 * MIB)])
     const form = await multipart({ ...ASKED, image })
@@ -237,7 +237,7 @@ describe('SDK requests', () => {
     const busy = await app.ask(`${PUBLIC}/edits`, form)
     expect([busy.status, (await problem(busy)).code]).toEqual([503, 'busy'])
     expect(bodies.heldBytes).toBe(40 * MIB)
-    expect([app.rows(), app.upstream.requests]).toEqual([[], []])
+    expect([await app.rows(), app.upstream.requests]).toEqual([[], []])
     others.release()
     let held = 0
     app.upstream.answerRelay(({ received }) => {
@@ -252,7 +252,7 @@ describe('SDK requests', () => {
   })
 
   test.each([65, 2000])('a form of %d fields is a 400, and is not parsed', async (count) => {
-    const app = testApp()
+    const app = await testApp()
     const fields = Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${at}`, 'x']))
     const response = await app.ask(`${PUBLIC}/edits`, await multipart(fields))
     const { message, param } = await problem(response)
@@ -261,7 +261,7 @@ describe('SDK requests', () => {
   })
 
   test('images above 64 MiB together are rejected', async () => {
-    const app = testApp({ settings: { inFlightBodyMiB: 512 } })
+    const app = await testApp({ settings: { inFlightBodyMiB: 512 } })
     const heavy = `data:image/png;base64,${'A'.repeat(45 * 1024 * 1024)}`
     const json = { ...ASKED, images: [{ image_url: heavy }, { image_url: heavy }] }
     const response = await app.ask(`${PUBLIC}/edits`, { json })
@@ -270,7 +270,7 @@ describe('SDK requests', () => {
   })
 
   test('variations are not found', async () => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(`${PUBLIC}/variations`, { json: {} })
     expect([response.status, (await problem(response)).code]).toEqual([404, 'not_found'])
   })
@@ -280,7 +280,7 @@ describe('a stream', () => {
   const json = { ...ASKED, stream: true, partial_images: 2 }
 
   test.each([NATIVE, PUBLIC])('of %s is relayed to its end, and its usage is counted', async (route) => {
-    const app = testApp()
+    const app = await testApp()
     const response = await app.ask(`${route}/generations`, { json })
     expect(response.headers.get('content-type')).toStartWith('text/event-stream')
     expect((await getEvents(response)).map(({ type }) => type)).toEqual([
@@ -288,14 +288,14 @@ describe('a stream', () => {
       'image_generation.partial_image',
       'image_generation.completed',
     ])
-    expect(app.rows()).toMatchObject([{ status: 'ok', inputTokens: 50, outputTokens: 1057 }])
+    expect(await app.rows()).toMatchObject([{ status: 'ok', inputTokens: 50, outputTokens: 1057 }])
     await expectNothingLeft(app)
   })
 
   const partial = { type: 'image_edit.partial_image', b64_json: PIXEL }
 
   test('that breaks off ends with one error event', async () => {
-    const app = testApp()
+    const app = await testApp()
     const text = sse([partial, partial])
     app.upstream.answerRelay(
       () => new Response(text.slice(0, -30), { headers: { 'content-type': 'text/event-stream' } }),
@@ -303,27 +303,27 @@ describe('a stream', () => {
     const events = await getEvents(await app.ask(`${PUBLIC}/generations`, { json }))
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
     expect(events.at(-1)).toMatchObject({ error: { code: 'stream_incomplete' } })
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'image', status: 'error', errorCode: 'stream_incomplete', httpStatus: 200 },
     ])
     await expectNothingLeft(app)
   })
 
   test('that reports an error ends with it, and what follows is dropped', async () => {
-    const app = testApp()
+    const app = await testApp()
     const failed = { type: 'error', error: { code: 'moderation_blocked', message: 'No.' } }
     app.upstream.answerRelay(
       () => new Response(sse([partial, failed, partial]), { headers: { 'content-type': 'text/event-stream' } }),
     )
     const events = await getEvents(await app.ask(`${PUBLIC}/generations`, { json }))
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
-    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'moderation_blocked' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'moderation_blocked' }])
     expect(app.bindings.pool.all()[0]?.health.errors).toBe(0)
     await expectNothingLeft(app)
   })
 
   test('that Sluice ends because it restarts says so', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(
       () =>
         new Response(
@@ -335,12 +335,12 @@ describe('a stream', () => {
     const events = getEvents(response)
     for (const turn of app.bindings.turns) turn.abort(new AppError('draining'))
     expect((await events).map(({ type }) => type).at(-1)).toBe('error')
-    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'draining' }])
     await expectNothingLeft(app)
   })
 
   test('that never ends is cut off after imageTimeoutSeconds with an error event', async () => {
-    const app = testApp({ settings: { imageTimeoutSeconds: 5 } })
+    const app = await testApp({ settings: { imageTimeoutSeconds: 5 } })
     app.upstream.answerRelay(
       () =>
         new Response(
@@ -350,35 +350,35 @@ describe('a stream', () => {
     )
     const { events } = await getAnswer(app, `${PUBLIC}/generations`, { json })
     expect(events.map(({ type }) => type)).toEqual(['image_edit.partial_image', 'error'])
-    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'upstream_timeout' }])
     await expectNothingLeft(app)
   })
 })
 
 describe('the account', () => {
   test('is never one on a free plan', async () => {
-    const app = testApp({ accounts: [{ plan: 'free' }, { plan: 'plus' }, { plan: 'free' }] })
+    const app = await testApp({ accounts: [{ plan: 'free' }, { plan: 'plus' }, { plan: 'free' }] })
     for (let time = 0; time < 4; time++)
       expect((await getAnswer(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
-    expect(new Set(app.rows().map(({ accountId }) => accountId))).toEqual(new Set([app.members[1]!.id]))
+    expect(new Set((await app.rows()).map(({ accountId }) => accountId))).toEqual(new Set([app.members[1]!.id]))
   })
 
   test.each([[`${NATIVE}/generations`], [`${PUBLIC}/generations`]])(
     '%s is 503 no_plan_support_for_model when there are only free plans',
     async (route) => {
-      const app = testApp({ accounts: [{ plan: 'free' }, { plan: 'free' }] })
+      const app = await testApp({ accounts: [{ plan: 'free' }, { plan: 'free' }] })
       const response = await app.ask(route, { json: ASKED })
       expect([response.status, (await problem(response)).code]).toEqual([503, 'no_plan_support_for_model'])
       expect(response.headers.get('x-should-retry')).toBe('false')
       expect(app.upstream.requests).toEqual([])
-      const { considered } = app.failedSelections()[0] ?? {}
+      const { considered } = (await app.failedSelections())[0] ?? {}
       expect(considered).toMatchObject([{ skipped: 'plan_excluded' }, { skipped: 'plan_excluded' }])
     },
   )
 
   test.each([404, 405])('without the route (%p) is skipped, and remembered for an hour', async (status) => {
-    const app = testApp({ accounts: 2 })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 2 })
+    await app.prefer(app.members[0]!.id)
     app.members[0]?.sim.always({ on: 'image', status, body: { detail: 'Not Found' } })
     let seen = 0
     const served = async () => {
@@ -394,11 +394,11 @@ describe('the account', () => {
     expect(await served()).toEqual(ids)
     const turn = await app.ask('POST /backend-api/codex/responses', { json: codexBody() })
     await turn.text()
-    expect(app.rows().at(-1)?.accountId).toBe(app.members[0]!.id)
+    expect((await app.rows()).at(-1)?.accountId).toBe(app.members[0]!.id)
   })
 
   test('when none has the route is 503 no_plan_support_for_model', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     always(app, { status: 404, body: '<html>not here</html>' })
     const response = await app.ask(`${PUBLIC}/generations`, { json: ASKED })
     expect([response.status, (await problem(response)).code]).toEqual([503, 'no_plan_support_for_model'])
@@ -411,16 +411,16 @@ describe('the account', () => {
     ['rate limit', faults.rateLimited(3)],
     ['rejected token', faults.unauthorized('account_deactivated')],
   ])('with a %s is replaced by the next one', async (_name, fault) => {
-    const app = testApp({ accounts: 2 })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 2 })
+    await app.prefer(app.members[0]!.id)
     app.members[0]?.sim.next({ on: 'image', ...fault })
     expect((await getAnswer(app, `${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
-    expect(app.rows()).toMatchObject([{ accountId: app.members[1]!.id, attempts: 2 }])
+    expect(await app.rows()).toMatchObject([{ accountId: app.members[1]!.id, attempts: 2 }])
     expect(app.bindings.pool.all()[0]?.state.status).not.toBe('active')
   })
 
   test.each(['content_policy_violation', 'moderation_blocked'])('is not charged for %s', async (code) => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     always(app, {
       status: 400,
       body: { error: { message: 'Your request was rejected.', type: 'image_generation_user_error', code } },
@@ -436,22 +436,22 @@ describe('the account', () => {
   })
 
   test('that may have created the image is not tried again', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.next({ on: 'image', ...faults.serverError() })
     expect((await app.ask(`${PUBLIC}/generations`, { json: ASKED })).status).toBe(500)
     expect(app.upstream.requests).toHaveLength(1)
   })
 
   test('is that of the conversation if possible', async () => {
-    const app = testApp({ accounts: 5 })
+    const app = await testApp({ accounts: 5 })
     const headers = { 'session-id': 's-1' }
     await (await app.ask('POST /backend-api/codex/responses', { json: codexBody(), headers })).text()
     for (let time = 0; time < 4; time++) await getAnswer(app, `${NATIVE}/generations`, { json: ASKED, headers })
-    expect(new Set(app.rows().map(({ accountId }) => accountId)).size).toBe(1)
+    expect(new Set((await app.rows()).map(({ accountId }) => accountId)).size).toBe(1)
   })
 
   test('a catalog that does not list the image model excludes no account', async () => {
-    const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+    const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
     expect((await app.ask(`${PUBLIC}/generations`, { json: ASKED })).status).toBe(200)
   })
 })
@@ -461,46 +461,51 @@ describe('the key', () => {
     app.ask(route, { json: ASKED, headers: { authorization: `Bearer ${key}` } })
 
   test('is checked against the image model, and an enforced text model is not applied', async () => {
-    const app = testApp()
-    const text = app.key({ allowedModels: ['gpt-5.5'] })
+    const app = await testApp()
+    const text = await app.key({ allowedModels: ['gpt-5.5'] })
     const refused = await asked(app, text.key)
     expect([refused.status, (await problem(refused)).code]).toEqual([403, 'model_not_allowed'])
     const native = await asked(app, text.key, `${NATIVE}/generations`)
     expect([native.status, (await problem(native)).code]).toEqual([404, 'model_not_found'])
-    const enforcing = app.key({ enforcedModel: 'gpt-5.5' })
+    const enforcing = await app.key({ enforcedModel: 'gpt-5.5' })
     expect((await asked(app, enforcing.key)).status).toBe(200)
     expect(app.upstream.requests[0]?.body).toMatchObject({ model: 'gpt-image-1' })
   })
 
   test('is charged the tokens and the cost that ChatGPT reports', async () => {
-    const app = testApp()
+    const app = await testApp()
     const limits = [
       { limitType: 'total_tokens' as const, limitWindow: 'daily' as const, maxValue: 1000, modelFilter: '' },
     ]
-    const { key, row } = app.key({ limits })
+    const { key, row } = await app.key({ limits })
     await (await asked(app, key)).text()
     const second = await asked(app, key)
     expect(second.status).toBe(429)
-    expect(app.rows()[0]).toMatchObject({ keyId: row.id, inputTokens: 50, outputTokens: 1057, costMicros: 31_960 })
+    expect((await app.rows())[0]).toMatchObject({
+      keyId: row.id,
+      inputTokens: 50,
+      outputTokens: 1057,
+      costMicros: 31_960,
+    })
   })
 
   test('an answer without usage counts as a request without a price', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(() => Response.json({ created: 1, data: [{ b64_json: PIXEL }] }))
     const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
-    const { key } = app.key({ limits })
+    const { key } = await app.key({ limits })
     await (await asked(app, key)).text()
     expect((await asked(app, key)).status).toBe(429)
-    expect(app.rows()[0]).toMatchObject({ status: 'ok', inputTokens: null, costMicros: null })
+    expect((await app.rows())[0]).toMatchObject({ status: 'ok', inputTokens: null, costMicros: null })
     const hours = app.sqlite.query('SELECT requests, unpriced FROM request_hours WHERE model = ?').all('gpt-image-1')
     expect(hours).toContainEqual({ requests: 1, unpriced: 1 })
   })
 
   test('requests are rejected without a required key, with the capability header, and while draining', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
     for (const route of [`${NATIVE}/generations`, `${NATIVE}/edits`, `${PUBLIC}/generations`, `${PUBLIC}/edits`]) {
       expect((await app.ask(route, { json: ASKED })).status).toBe(401)
-      const headers = { authorization: `Bearer ${app.key().key}` }
+      const headers = { authorization: `Bearer ${(await app.key()).key}` }
       const capability = { ...headers, 'x-codex-lb-required-capability': 'trusted_cyber' }
       expect((await app.ask(route, { json: ASKED, headers: capability })).status).toBe(400)
       app.bindings.lifecycle.draining = true
@@ -512,7 +517,7 @@ describe('the key', () => {
 })
 
 test('the routing simulator knows that images need a paid plan', async () => {
-  const app = testApp({ accounts: [{ plan: 'free' }] })
+  const app = await testApp({ accounts: [{ plan: 'free' }] })
   const response = await app.ask('GET /api/explain?model=gpt-image-2')
   expect(JSON.stringify(await response.json())).toContain('plan_excluded')
 })

@@ -44,7 +44,7 @@ const always = (app: TestApp, fault: Fault) => {
 }
 
 test('the smallest header set is authorization, account and user agent, beside what every request has', async () => {
-  const app = testApp()
+  const app = await testApp()
   const headers = {
     'user-agent': 'codex/1',
     originator: 'codex_exec',
@@ -67,9 +67,9 @@ describe('a hard owner', () => {
   const plan = (app: TestApp): Partial<RelayPlan> => ({ owner: { id: app.members[1]!.id, hard: true } })
 
   test('is the only account that is used', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     for (let time = 0; time < 4; time++) await (await ask(app, { plan: plan(app) })).text()
-    expect(new Set(app.rows().map(({ accountId }) => accountId))).toEqual(new Set([app.members[1]!.id]))
+    expect(new Set((await app.rows()).map(({ accountId }) => accountId))).toEqual(new Set([app.members[1]!.id]))
     always(app, faults.rateLimited())
     expect((await ask(app, { plan: plan(app) })).status).toBe(429)
     expect(app.upstream.requests).toHaveLength(5)
@@ -77,14 +77,14 @@ describe('a hard owner', () => {
   })
 
   test('that is paused is 503 continuity_owner_unavailable', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     await app.ask(`POST /api/accounts/${app.members[1]!.id}/pause`)
     expect(await getCode(await ask(app, { plan: plan(app) }))).toBe('continuity_owner_unavailable')
     expect(app.upstream.requests).toEqual([])
   })
 
   test('at its limit still serves requests without quota', async () => {
-    const app = testApp({ accounts: 3 })
+    const app = await testApp({ accounts: 3 })
     const at = app.clock.now()
     const limit = { at, evidence: '', resetAt: at + 3_600_000, retryAfterMs: null, cause: 'usage_limit_reached' }
     app.bindings.pool.apply(app.members[1]!.id, { kind: 'rate_limited', ...limit })
@@ -97,7 +97,7 @@ describe('retries', () => {
   const refused = Object.assign(new Error('refused'), { code: 'ConnectionRefused' })
 
   test('never: a rejection is returned, and the token is not refreshed', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const [fault, status] of [
       [faults.rateLimited(), 429],
       [faults.unauthorized(), 502],
@@ -111,9 +111,9 @@ describe('retries', () => {
   })
 
   test('before-sent: another account when no connection could be made', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     let calls = 0
-    app.wire.before = () => {
+    app.wire.before = async () => {
       if (calls++ < 3) throw refused
     }
     const response = ask(app, {})
@@ -123,11 +123,11 @@ describe('retries', () => {
   })
 
   test('with one account: its token is refreshed, and no other account is tried', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     for (const { sim } of app.members) sim.expireAccessToken()
     expect((await ask(app, { plan: { maxAccounts: 1 } })).status).toBe(200)
     expect(app.upstream.requests.filter(({ path }) => path.endsWith('/search'))).toHaveLength(2)
-    const limited = testApp({ accounts: 2 })
+    const limited = await testApp({ accounts: 2 })
     always(limited, faults.rateLimited())
     expect((await ask(limited, { plan: { maxAccounts: 1 } })).status).toBe(429)
     expect(limited.upstream.requests).toHaveLength(1)
@@ -140,7 +140,7 @@ test.each([
   ['POST /v1/images/generations', 'image', { json: { prompt: 'a boat' } }],
   ['POST /backend-api/files', 'file', { json: { file_name: 'a.txt', file_size: 3, use_case: 'codex' } }],
 ] as const)('%s that rejects every token deactivates no account', async (route, on, sent) => {
-  const app = testApp({ accounts: 3 })
+  const app = await testApp({ accounts: 3 })
   for (const { sim } of app.members) sim.always({ on, ...faults.unauthorized() })
   const response = await app.ask(route, sent)
   expect([response.status, await getCode(response)]).toEqual([502, 'upstream_auth_failed'])
@@ -149,12 +149,12 @@ test.each([
 })
 
 test('a warm-up is logged, and is in no total and no limit', async () => {
-  const app = testApp()
+  const app = await testApp()
   const limits = [{ limitType: 'requests' as const, limitWindow: 'daily' as const, maxValue: 1, modelFilter: '' }]
-  const { key } = app.key({ limits })
+  const { key } = await app.key({ limits })
   for (let time = 0; time < 3; time++)
     await (await ask(app, { kind: 'warmup', surface: 'ping' }, { authorization: `Bearer ${key}` })).text()
-  expect(app.rows().map(({ kind, status }) => [kind, status])).toEqual(
+  expect((await app.rows()).map(({ kind, status }) => [kind, status])).toEqual(
     Array.from({ length: 3 }, () => ['warmup', 'ok']),
   )
   expect(app.sqlite.query('SELECT count(*) AS n FROM request_hours').get()).toEqual({ n: 0 })

@@ -55,7 +55,7 @@ describe.each([
   ['public', PUBLIC, publicForm],
 ] as const)('the %s route', (_name, route, formFor) => {
   test('sends only file and prompt, with the smallest set of headers', async () => {
-    const app = testApp()
+    const app = await testApp()
     const headers = {
       'user-agent': 'tool/1',
       originator: 'x',
@@ -82,10 +82,10 @@ describe.each([
       'content-type',
       'user-agent',
     ])
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'audio', model: MODEL, status: 'ok', httpStatus: 200, inputTokens: null, costMicros: null, attempts: 1 },
     ])
-    expect(JSON.stringify(app.rows()) + app.lines.join('')).not.toContain('secret talk')
+    expect(JSON.stringify(await app.rows()) + app.lines.join('')).not.toContain('secret talk')
     await expectNothingLeft(app)
   })
 
@@ -127,8 +127,8 @@ describe.each([
     ],
   ]
   test.each(FORMS)('names %s for %s, charges nothing and sends nothing', async (param, _what, make) => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
-    const authorization = `Bearer ${app.key({ limits: [limit('requests', 1)] }).key}`
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
+    const authorization = `Bearer ${(await app.key({ limits: [limit('requests', 1)] })).key}`
     const ask = await make()
     const answer = await getAnswer(app, route, { ...ask, headers: { ...ask.headers, authorization } })
     expect([answer.status, getFailure(answer.text)]).toEqual([
@@ -136,13 +136,13 @@ describe.each([
       expect.objectContaining({ code: 'invalid_request_error', param }),
     ])
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows()).toMatchObject([{ kind: 'audio', status: 'error', httpStatus: 400, phase: 'request' }])
+    expect(await app.rows()).toMatchObject([{ kind: 'audio', status: 'error', httpStatus: 400, phase: 'request' }])
     expect((await getAnswer(app, route, await formFor({}, { authorization }))).status).toBe(200)
     await expectNothingLeft(app)
   })
 
   test('a truncated body is a truncated file', async () => {
-    const app = testApp()
+    const app = await testApp()
     const broken = new ReadableStream<Uint8Array>({
       start(controller) {
         controller.enqueue(new TextEncoder().encode(part('name="model"', MODEL)))
@@ -156,7 +156,7 @@ describe.each([
   })
 
   test('accepts a file of 25 MiB and no larger one, and counts it in the memory for bodies', async () => {
-    const app = testApp()
+    const app = await testApp()
     const largest = new Uint8Array(25 * MIB).fill(65)
     let held = 0
     app.upstream.answerRelay(() => {
@@ -174,7 +174,7 @@ describe.each([
     ])
     const headers = { 'content-type': 'multipart/form-data; boundary=x', 'content-length': String(26 * MIB) }
     expect((await app.ask(route, { body: 'x', headers })).status).toBe(status)
-    const rows = app.rows().length
+    const rows = (await app.rows()).length
     const others = app.bindings.bodies.open(0)
     for (const mib of [512, 500]) {
       app.bindings.bodies.grow(others, mib * MIB) // no room for the body, then none for the copies of its form
@@ -182,32 +182,42 @@ describe.each([
       expect(app.bindings.bodies.heldBytes).toBe(mib * MIB)
     }
     expect(sent(app)).toHaveLength(1)
-    expect(app.rows()).toHaveLength(rows)
+    expect(await app.rows()).toHaveLength(rows)
   })
 
   test('needs a key where keys are required, and is checked and counted as gpt-4o-transcribe', async () => {
-    const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+    const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
     expect((await app.ask(route, await formFor())).status).toBe(401)
-    const bearer = (input: Parameters<TestApp['key']>[0]) => ({ authorization: `Bearer ${app.key(input).key}` })
-    const other = await getAnswer(app, route, await formFor({}, bearer({ allowedModels: ['gpt-5.5', 'whisper-1'] })))
+    const bearer = async (input: Parameters<TestApp['key']>[0]) => ({
+      authorization: `Bearer ${(await app.key(input)).key}`,
+    })
+    const other = await getAnswer(
+      app,
+      route,
+      await formFor({}, await bearer({ allowedModels: ['gpt-5.5', 'whisper-1'] })),
+    )
     expect([other.status, getFailure(other.text)]).toEqual([
       route === NATIVE ? 404 : 403,
       expect.objectContaining({ code: route === NATIVE ? 'model_not_found' : 'model_not_allowed', param: 'model' }),
     ])
     const limits = [{ ...limit('requests', 1), modelFilter: MODEL }]
-    const headers = bearer({ name: 'two', allowedModels: [MODEL], limits })
+    const headers = await bearer({ name: 'two', allowedModels: [MODEL], limits })
     expect((await getAnswer(app, route, await formFor({}, headers))).status).toBe(200)
     expect((await getAnswer(app, route, await formFor({}, headers))).status).toBe(429)
     expect(
-      (await getAnswer(app, route, await formFor({}, bearer({ name: 'three', enforcedModel: 'gpt-5.5' })))).status,
+      (await getAnswer(app, route, await formFor({}, await bearer({ name: 'three', enforcedModel: 'gpt-5.5' }))))
+        .status,
     ).toBe(200)
     expect(sent(app)).toHaveLength(2)
     await expectNothingLeft(app)
   })
 
   test('rejects the capability header, an address outside the firewall, and requests while draining', async () => {
-    const app = testApp()
-    const capability = { authorization: `Bearer ${app.key().key}`, 'x-codex-lb-required-capability': 'trusted_cyber' }
+    const app = await testApp()
+    const capability = {
+      authorization: `Bearer ${(await app.key()).key}`,
+      'x-codex-lb-required-capability': 'trusted_cyber',
+    }
     expect((await app.ask(route, await formFor({}, capability))).status).toBe(400)
     app.bindings.lifecycle.draining = true
     expect((await app.ask(route, await formFor())).status).toBe(503)
@@ -218,7 +228,7 @@ describe.each([
   })
 
   test('refreshes a rejected token once and sends the request again', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.expireAccessToken()
     expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     expect(sent(app).map(({ status }) => status)).toEqual([401, 200])
@@ -227,8 +237,8 @@ describe.each([
   })
 
   test('after a page with 403 one other account is tried', async () => {
-    const app = testApp({ accounts: 3 })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 3 })
+    await app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'transcribe', ...faults.forbiddenHtml() })
     expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     expect(sent(app).map(({ status }) => status)).toEqual([403, 200])
@@ -239,7 +249,7 @@ describe.each([
     expect(sent(app)).toHaveLength(4)
     for (const { health, state } of app.bindings.pool.all())
       expect([health.errors, state.status]).toEqual([0, 'active'])
-    expect(app.rows().at(-1)).toMatchObject({
+    expect((await app.rows()).at(-1)).toMatchObject({
       status: 'error',
       httpStatus: 502,
       errorCode: 'upstream_blocked',
@@ -252,8 +262,8 @@ describe.each([
     ['a usage limit', faults.usageLimit({ resetsAt: 4_000_000_000_000 })],
     ['a rate limit', faults.rateLimited(20)],
   ])('moves to another account after %s, which is remembered', async (_what, fault) => {
-    const app = testApp({ accounts: 2 })
-    app.prefer(app.members[0]!.id)
+    const app = await testApp({ accounts: 2 })
+    await app.prefer(app.members[0]!.id)
     app.members[0]!.sim.next({ on: 'transcribe', ...fault })
     expect((await getAnswer(app, route, await formFor())).status).toBe(200)
     const blocked = app.bindings.pool.all().find(({ id }) => id === app.members[0]!.id)
@@ -261,7 +271,7 @@ describe.each([
   })
 
   test('times out after 120 s', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.always({ on: 'transcribe', delayHeadersMs: 3_600_000 })
     const began = app.clock.now()
     const answer = await getAnswer(app, route, await formFor(), 5000)
@@ -275,12 +285,12 @@ describe.each([
     [{ text: 'a', duration: '90' }, null],
     [{ text: 'a', duration: -1 }, null],
   ])('costs per minute if ChatGPT states the duration: %p', async (document, costMicros) => {
-    const app = testApp()
-    const key = app.key({ limits: [limit('cost_usd', 1_000_000)] })
+    const app = await testApp()
+    const key = await app.key({ limits: [limit('cost_usd', 1_000_000)] })
     app.upstream.answerRelay(() => Response.json(document))
     const ask = await formFor({}, { authorization: `Bearer ${key.key}` })
     expect((await getAnswer(app, route, ask)).status).toBe(200)
-    expect(app.rows()).toMatchObject([{ status: 'ok', costMicros, inputTokens: null }])
+    expect(await app.rows()).toMatchObject([{ status: 'ok', costMicros, inputTokens: null }])
     expect(app.sqlite.query('SELECT current_value AS used FROM api_key_limits').get()).toEqual({
       used: costMicros ?? 0,
     })
@@ -292,7 +302,7 @@ describe.each([
 
 describe('the native route', () => {
   test('returns the response unchanged', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(
       () =>
         new Response('{ "text" : "hi",\n"x":1 }', {
@@ -313,10 +323,10 @@ describe('the public route', () => {
   test.each(['gpt-4o-transcribe', 'gpt-4o-mini-transcribe', 'whisper-1'])(
     'accepts %s, and reports the usage',
     async (model) => {
-      const app = testApp()
+      const app = await testApp()
       const answer = await getAnswer(app, PUBLIC, await publicForm({ model }))
       expect([answer.status, answer.headers.get('x-sluice-model')]).toEqual([200, MODEL])
-      expect(app.rows()).toMatchObject([{ model: MODEL }])
+      expect(await app.rows()).toMatchObject([{ model: MODEL }])
     },
   )
 
@@ -332,7 +342,7 @@ describe('the public route', () => {
     ['stream', { stream: 'yes' }],
     ['stream', { stream: '1' }],
   ] as [string, Fields][])('names %s for %p', async (param, fields) => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, PUBLIC, await publicForm(fields))
     expect([answer.status, getFailure(answer.text)]).toEqual([
       400,
@@ -343,7 +353,7 @@ describe('the public route', () => {
   })
 
   test('answers as text', async () => {
-    const app = testApp()
+    const app = await testApp()
     const answer = await getAnswer(app, PUBLIC, await publicForm({ response_format: 'text' }))
     expect([answer.text, answer.headers.get('content-type')]).toEqual([
       getTranscript(AUDIO, ''),
@@ -352,7 +362,7 @@ describe('the public route', () => {
   })
 
   test('answers as JSON with only the text', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(() => Response.json({ text: 'hi', duration: 3, secret: 1 }))
     const answer = await getAnswer(app, PUBLIC, await publicForm({ response_format: 'json', stream: 'false' }))
     expect([JSON.parse(answer.text), answer.headers.get('content-type')]).toEqual([{ text: 'hi' }, 'application/json'])
@@ -361,7 +371,7 @@ describe('the public route', () => {
   test.each<Fields>([{ stream: 'true' }, { stream: 'true', response_format: 'text' }])(
     'streams the text in one piece: %p',
     async (fields) => {
-      const app = testApp()
+      const app = await testApp()
       const answer = await getAnswer(app, PUBLIC, await publicForm(fields))
       const text = getTranscript(AUDIO, '')
       expect(parseEvents(answer.text)).toEqual([
@@ -374,18 +384,18 @@ describe('the public route', () => {
   )
 
   test.each(['{}', '{"text":1}', 'hello'])('a response without a text is an error: %s', async (body) => {
-    const app = testApp()
+    const app = await testApp()
     app.upstream.answerRelay(() => new Response(body, { headers: { 'content-type': 'application/json' } }))
     const answer = await getAnswer(app, PUBLIC, await publicForm())
     expect([answer.status, getFailure(answer.text).code]).toEqual([502, 'upstream_error'])
-    expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: 502 }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', httpStatus: 502 }])
     await expectNothingLeft(app)
   })
 })
 
 test('the routing simulator knows the model although it is in no catalog', async () => {
-  const app = testApp({ accounts: [{ models: ['gpt-5.5'] }] })
-  fetchCatalogs(app)
+  const app = await testApp({ accounts: [{ models: ['gpt-5.5'] }] })
+  await fetchCatalogs(app)
   const response = await app.ask(`GET /api/explain?model=${MODEL}`)
   expect(await response.json()).toMatchObject({
     model: MODEL,

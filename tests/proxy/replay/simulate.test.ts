@@ -72,9 +72,49 @@ describe('results computed by hand', () => {
     expect(run(world([account('a'), account('b')], arrivals)).served).toEqual(['b', null, 'a'])
   })
 
+  test('a conversation with a large cache stays on a nearly used up account, one with a small cache moves', () => {
+    const nearlyUsedUp = (usedCredits: number) => ({
+      fiveHour: { credits: 225, lengthMs: 5 * HOUR, usedCredits, resetAt: 5 * HOUR },
+    })
+    const accounts = [account('a', nearlyUsedUp(212)), account('b', nearlyUsedUp(190))]
+    const onlyA = {
+      scope: { accountIds: new Set(['a']), tags: new Set<string>() },
+      ownerUserId: null,
+      isOpportunistic: false,
+    }
+    const talk = (at: number, conversation: number, tokens: number) =>
+      arrival(at, 1, { conversation, cached: cachedUse(tokens, 1), key: at < 2 ? onlyA : null })
+    // With 95 % used, 11 credits are left: a request like the last one uses 9 %. On b, 31 are left.
+    const arrivals = [talk(0, 0, 1_000), talk(1, 1, 20_000), talk(2, 0, 1_000), talk(3, 1, 20_000)]
+    const priced = world(accounts, arrivals, { strategy: 'usage_weighted' })
+    expect(run(priced)).toMatchObject({ served: ['a', 'a', 'b', 'a'], outcome: { moves: 1, movedTokens: 1_000 } })
+    expect(run({ ...priced, ignoresPrices: true })).toMatchObject({
+      ...{ served: ['a', 'a', 'b', 'b'], outcome: { moves: 2, movedTokens: 21_000 } },
+    })
+    // The large cache of the last five minutes counts, even if a title was requested since then.
+    const withTitle = (at: number) => [talk(0, 1, 20_000), talk(at, 1, 500), talk(at + 1, 1, 20_000)]
+    const servedWith = (at: number) => run({ ...priced, arrivals: withTitle(at) }).served
+    expect(servedWith(1)).toEqual(['a', 'a', 'a'])
+    expect(servedWith(HOUR / 12)).toEqual(['a', 'a', 'b'])
+  })
+
+  test('a request that moves its conversation also uses what is no longer cached', () => {
+    const talk = (at: number) => arrival(at, 40, { conversation: 0, cached: cachedUse(40_000, 40) })
+    const accounts = [account('a', { position: 1 }), account('b', { position: 2 })]
+    const moved = [talk(0), talk(1), talk(2), arrival(3, 31, { conversation: 1 })]
+    const replayed = world(accounts, moved, { strategy: 'sequential_drain' })
+    // On b, the third one uses 40 + 30 credits of 100, so 31 more do not fit.
+    expect(run(replayed)).toMatchObject({ served: ['a', 'a', 'b', null], outcome: { moves: 1, movedTokens: 40_000 } })
+  })
+
   test('without accounts everything is rejected', () => {
     expect(run(world([], [arrival(0, 1)])).outcome).toMatchObject({ served: 0, rejected: 1 })
   })
+})
+
+/** The use of a request that costs `units` and has `tokens` in the cache. */
+const cachedUse = (tokens: number, units: number) => ({
+  ...{ tokens, units, moveUnits: tokens / 1000, extraUnits: (tokens / 1000) * 0.75 },
 })
 
 const worlds = fc
@@ -95,6 +135,7 @@ const worlds = fc
         credits: fc.integer({ min: 1, max: 80 }),
         durationMs: fc.integer({ min: 0, max: HOUR }),
         conversation: fc.option(fc.integer({ min: 0, max: 8 })),
+        cached: fc.option(fc.integer({ min: 1, max: 300_000 })),
         model: fc.constantFrom('gpt-5.5', 'other'),
       }),
       { maxLength: 120 },
@@ -103,9 +144,9 @@ const worlds = fc
   })
   .map(({ accounts, arrivals, strategy }): ReplayWorld => {
     let at = 0
-    const timed: Arrival[] = arrivals.map(({ after, credits, ...rest }) => {
+    const timed: Arrival[] = arrivals.map(({ after, credits, cached, ...rest }) => {
       at += after
-      return arrival(at, credits, rest)
+      return arrival(at, credits, { ...rest, cached: cached === null ? null : cachedUse(cached, credits) })
     })
     const members = accounts.map(({ routingPolicy, short, week, cap, models }, n) =>
       account(`account-${n}`, {

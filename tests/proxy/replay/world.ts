@@ -49,6 +49,7 @@ export const world = (
     preferEarlierReset: false,
     paidCredits: 'last',
     inFlightPenaltyPercent: 2.5,
+    rates: { short: 1, long: 1 },
   },
   ...more,
 })

@@ -52,7 +52,7 @@ const kindsSent = (app: TestApp) => (lastBody(app).input as Json[]).map(({ type,
 const asked = { role: 'user', content: 'look around' }
 
 test.each([true, false])('reasoning is restored before the call, stream: %s', async (stream) => {
-  const app = testApp()
+  const app = await testApp()
   answering(app, [
     thought,
     { kind: 'text', text: 'I look.', phase: 'commentary' },
@@ -72,7 +72,7 @@ test.each([true, false])('reasoning is restored before the call, stream: %s', as
 })
 
 test('a conversation keeps its reasoning while it continues, in the same bytes', async () => {
-  const app = testApp()
+  const app = await testApp()
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])
   const history = [asked, message, ...results(message)]
@@ -91,9 +91,9 @@ test('a conversation keeps its reasoning while it continues, in the same bytes',
 })
 
 test('another key gets none of it', async () => {
-  const app = testApp({ settings: { apiKeyAuthEnabled: true } })
+  const app = await testApp({ settings: { apiKeyAuthEnabled: true } })
   answering(app, [thought, look('a')])
-  const [mine, other] = [app.key().key, app.key().key]
+  const [mine, other] = [(await app.key()).key, (await app.key()).key]
   const message = await send(app, [asked], { key: mine })
   const next = [asked, message, ...results(message)]
   await send(app, next, { key: other })
@@ -106,7 +106,7 @@ test.each([
   ['store: false', {}, { store: false }],
   ['the setting', { responseStoreMinutes: 0 }, {}],
 ])('%s stores nothing and requests no ciphertext', async (_, settings, more) => {
-  const app = testApp({ settings })
+  const app = await testApp({ settings })
   answering(app, [thought, look('a')])
   const message = await send(app, [asked], more)
   expect(lastBody(app).include).toBeUndefined()
@@ -116,27 +116,27 @@ test.each([
 })
 
 test('a response without calls leaves nothing in memory', async () => {
-  const app = testApp()
+  const app = await testApp()
   answering(app, [thought, { kind: 'text', text: 'Hi.' }])
   await send(app, [asked])
   expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
 })
 
 test('the account changes: reasoning the new one cannot read is omitted', async () => {
-  const app = testApp({ accounts: 2 })
+  const app = await testApp({ accounts: 2 })
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])
-  const owner = app.rows().at(-1)?.accountId
+  const owner = (await app.rows()).at(-1)?.accountId
   app.members
     .find(({ id }) => id === owner)!
     .sim.next({ status: 429, body: { error: { type: 'usage_limit_reached' } } })
   await send(app, [asked, message, ...results(message)])
-  expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: true })
+  expect((await app.rows()).at(-1)).toMatchObject({ status: 'ok', moved: true })
   expect(kindsSent(app)).toEqual(['user', 'function_call', 'function_call_output'])
 })
 
 test('the conversation has one cache key upstream', async () => {
-  const app = testApp()
+  const app = await testApp()
   answering(app, [thought, look('a')])
   const message = await send(app, [asked])
   const history = [asked, message, ...results(message)]

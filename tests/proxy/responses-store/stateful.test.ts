@@ -46,7 +46,7 @@ const thinksAndCalls = (app: TestApp) =>
 
 describe('previous_response_id', () => {
   test.each([true, false])('continues the conversation, stream: %s', async (stream) => {
-    const app = testApp()
+    const app = await testApp()
     thinksAndCalls(app)
     const first = await send(app, { input: 'weather?', tools: TOOLS, stream })
     const [thought, called] = first.body.output
@@ -71,7 +71,7 @@ describe('previous_response_id', () => {
   })
 
   test('does not inherit instructions, but system messages, which are part of the conversation', async () => {
-    const app = testApp()
+    const app = await testApp()
     const first = await send(app, {
       instructions: 'Be brief.',
       input: [{ role: 'system', content: 'Be kind.' }, user('a')],
@@ -89,7 +89,7 @@ describe('previous_response_id', () => {
   })
 
   test('two responses can continue the same one', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body } = await send(app, { input: 'a' })
     for (const input of ['left', 'right']) {
       await send(app, { previous_response_id: body.id, input })
@@ -98,7 +98,7 @@ describe('previous_response_id', () => {
   })
 
   test('a response outlives its predecessors', async () => {
-    const app = testApp()
+    const app = await testApp()
     const first = await send(app, { input: 'a' })
     await app.clock.advance(40 * 60_000)
     const second = await send(app, { previous_response_id: first.body.id, input: 'b' })
@@ -118,7 +118,7 @@ describe('previous_response_id', () => {
   })
 
   test('a reference to an included item adds nothing, even when the response of that item has expired', async () => {
-    const app = testApp()
+    const app = await testApp()
     const first = await send(app, { input: 'a' })
     await app.clock.advance(40 * 60_000)
     const second = await send(app, { previous_response_id: first.body.id, input: 'b' })
@@ -132,7 +132,7 @@ describe('previous_response_id', () => {
   })
 
   test('an incomplete response can be continued, a failed or cancelled one was not stored', async () => {
-    const app = testApp()
+    const app = await testApp()
     app.members[0]!.sim.next({ incomplete: { reason: 'max_output_tokens' } })
     const { body } = await send(app, { input: 'a', stream: true })
     expect((await call(app, `GET /v1/responses/${body.id}`)).body).toMatchObject({ status: 'incomplete', store: true })
@@ -147,19 +147,19 @@ describe('previous_response_id', () => {
   })
 
   test('the account changes between two steps: only reasoning it cannot read is omitted', async () => {
-    const app = testApp({ accounts: 2 })
+    const app = await testApp({ accounts: 2 })
     thinksAndCalls(app)
     const first = await send(app, { input: 'weather?', tools: TOOLS })
     const [thought, called] = first.body.output
-    const owner = app.rows().at(-1)?.accountId
+    const owner = (await app.rows()).at(-1)?.accountId
     const output = { type: 'function_call_output', call_id: called.call_id, output: 'mild' }
     app.members
       .find(({ id }) => id === owner)!
       .sim.next({ status: 429, body: { error: { type: 'usage_limit_reached' } } })
     const second = await send(app, { previous_response_id: first.body.id, input: [output], tools: TOOLS })
     expect(second.body).toMatchObject({ status: 'completed', output: [{}, { content: [{ text: 'It is mild.' }] }] })
-    expect(app.rows().at(-1)).toMatchObject({ status: 'ok', moved: true })
-    expect(app.rows().at(-1)?.accountId).not.toBe(owner)
+    expect((await app.rows()).at(-1)).toMatchObject({ status: 'ok', moved: true })
+    expect((await app.rows()).at(-1)?.accountId).not.toBe(owner)
     expect(lastInput(app)).toMatchObject([user('weather?'), called, output])
     await send(app, { previous_response_id: second.body.id, input: 'thanks' })
     expect(lastInput(app)).toMatchObject([user('weather?'), called, output, ...second.body.output, user('thanks')])
@@ -169,7 +169,7 @@ describe('previous_response_id', () => {
 
 describe('item_reference', () => {
   test.each([true, false])('is replaced by the item, stream: %s', async (stream) => {
-    const app = testApp()
+    const app = await testApp()
     thinksAndCalls(app)
     const input: Json[] = [user('weather?')]
     const first = await send(app, { input, tools: TOOLS, stream })
@@ -187,7 +187,7 @@ describe('item_reference', () => {
   })
 
   test('finds an item while the conversation continues', async () => {
-    const app = testApp()
+    const app = await testApp()
     thinksAndCalls(app)
     const input: Json[] = [user('weather?')]
     const first = await send(app, { input, tools: TOOLS })
@@ -202,7 +202,7 @@ describe('item_reference', () => {
   })
 
   test('an item that the previous response holds is not sent twice', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body } = await send(app, { input: 'a' })
     const reference = { type: 'item_reference', id: body.output.at(-1).id }
     await send(app, { previous_response_id: body.id, input: [reference, user('b')] })
@@ -210,7 +210,7 @@ describe('item_reference', () => {
   })
 
   test('many references to one large item cannot create a request over 128 MiB, or hold more than the budget', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body } = await send(app, { input: 'x'.repeat(7 * 1024 * 1024) })
     const sent = app.upstream.requests.length
     const reference = { type: 'item_reference', id: `in_0_${body.id}` }
@@ -226,7 +226,7 @@ describe('item_reference', () => {
   })
 
   test('a listed input item without its own id can be referenced', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body } = await send(app, { input: 'a' })
     const { data } = (await call(app, `GET /v1/responses/${body.id}/input_items`)).body
     expect(data).toEqual([{ type: 'message', status: 'completed', ...user('a'), id: expect.any(String) }])
@@ -245,8 +245,8 @@ describe('unavailable responses', () => {
     ['an item without a type', { input: [{ id: 'rs_1' }] }, 'input[0]'],
     ['a reference without an id', { input: [{ type: 'item_reference' }] }, 'input[0]'],
   ])('%s: nothing is charged or sent', async (_, json, param) => {
-    const app = testApp(KEYS)
-    const { key, row } = app.key()
+    const app = await testApp(KEYS)
+    const { key, row } = await app.key()
     const answer = await send(app, { ...json, key })
     expect([answer.status, answer.body.error.code, answer.body.error.param]).toEqual([
       400,
@@ -254,7 +254,7 @@ describe('unavailable responses', () => {
       param,
     ])
     expect(app.upstream.requests).toEqual([])
-    expect(app.rows()).toMatchObject([{ keyId: row.id, phase: 'request', costMicros: null, inputTokens: null }])
+    expect(await app.rows()).toMatchObject([{ keyId: row.id, phase: 'request', costMicros: null, inputTokens: null }])
     await expectNothingLeft(app)
   })
 
@@ -262,15 +262,15 @@ describe('unavailable responses', () => {
     [{ previous_response_id: 7 }, 'previous_response_id'],
     [{ store: 'yes' }, 'store'],
   ])('%j is the wrong type', async (json, param) => {
-    const app = testApp()
+    const app = await testApp()
     const { status, body } = await send(app, { input: 'a', ...json })
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_request_error', param])
     expect(app.upstream.requests).toEqual([])
   })
 
   test('created by another key', async () => {
-    const app = testApp(KEYS)
-    const [mine, other] = [app.key(), app.key()]
+    const app = await testApp(KEYS)
+    const [mine, other] = [await app.key(), await app.key()]
     const { body } = await send(app, { input: 'a', key: mine.key })
     const sent = app.upstream.requests.length
     const reference = { type: 'item_reference', id: body.output.at(-1).id }
@@ -296,9 +296,9 @@ describe('unavailable responses', () => {
   })
 
   test('created by a deleted key: its memory is released immediately, including that of running requests', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { responses } = app.bindings
-    const [gone, kept] = [app.key({ name: 'gone' }), app.key({ name: 'kept' })]
+    const [gone, kept] = [await app.key({ name: 'gone' }), await app.key({ name: 'kept' })]
     const first = await send(app, { input: 'a', key: kept.key })
     const keyless = await send(app, { input: 'a' })
     const before = { size: responses.size, bytes: responses.bytes }
@@ -329,20 +329,20 @@ describe('unavailable responses', () => {
   })
 
   test('a key that is disabled or gets a new secret keeps its responses', async () => {
-    const app = testApp(KEYS)
-    const { key, row } = app.key()
+    const app = await testApp(KEYS)
+    const { key, row } = await app.key()
     const { body } = await send(app, { input: 'a', key })
     await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: false } })
     await app.ask(`PATCH /api/api-keys/${row.id}`, { json: { isActive: true } })
-    app.key({ name: 'new' })
+    await app.key({ name: 'new' })
     expect((await call(app, `GET /v1/responses/${body.id}`, key)).status).toBe(200)
     const again = (await (await app.ask(`POST /api/api-keys/${row.id}/regenerate`)).json()) as { key: string }
     expect((await call(app, `GET /v1/responses/${body.id}`, again.key)).status).toBe(200)
   })
 
   test('clients without a key share a scope that no key sees', async () => {
-    const app = testApp()
-    const { key } = app.key()
+    const app = await testApp()
+    const { key } = await app.key()
     const { body } = await send(app, { input: 'a' })
     expect((await send(app, { previous_response_id: body.id, input: 'b', key: 'any text' })).status).toBe(200)
     expect((await send(app, { previous_response_id: body.id, input: 'b', key })).status).toBe(400)
@@ -351,7 +351,7 @@ describe('unavailable responses', () => {
   })
 
   test('not stored at the client’s request', async () => {
-    const app = testApp()
+    const app = await testApp()
     for (const stream of [true, false]) {
       const { body } = await send(app, { input: 'a', store: false, stream })
       expect(body.store).toBe(false)
@@ -364,7 +364,7 @@ describe('unavailable responses', () => {
   })
 
   test('stored longer ago than the setting allows, or before storing was disabled', async () => {
-    const app = testApp({ settings: { responseStoreMinutes: 5 } })
+    const app = await testApp({ settings: { responseStoreMinutes: 5 } })
     const { body } = await send(app, { input: 'a', store: true })
     await app.clock.advance(5 * 60_000 - 1)
     expect((await call(app, `GET /v1/responses/${body.id}`)).status).toBe(200)
@@ -372,7 +372,7 @@ describe('unavailable responses', () => {
     expect((await call(app, `GET /v1/responses/${body.id}`)).status).toBe(404)
     await send(app, { input: 'a' })
     expect(app.bindings.responses.size).toBe(1)
-    app.change({ responseStoreMinutes: 0 })
+    await app.change({ responseStoreMinutes: 0 })
     expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
     const off = await send(app, { input: 'a', store: true })
     expect([off.body.store, off.headers.get('x-sluice-dropped-fields')]).toEqual([false, 'store'])
@@ -382,7 +382,7 @@ describe('unavailable responses', () => {
   })
 
   test('an answer whose id is that of its predecessor', async () => {
-    const app = testApp()
+    const app = await testApp()
     const said = { type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text: 'Hi' }] }
     const response = { id: 'resp_1', object: 'response', status: 'completed', output: [said], store: false }
     const event = { type: 'response.completed', response }
@@ -401,7 +401,7 @@ describe('unavailable responses', () => {
 
 describe('GET /v1/responses/:id', () => {
   test('is the response as its client got it', async () => {
-    const app = testApp()
+    const app = await testApp()
     thinksAndCalls(app)
     const tools = [{ ...TOOLS[0], parameters: { type: 'object', properties: { store: { const: false } } } }]
     for (const stream of [true, false]) {
@@ -412,7 +412,7 @@ describe('GET /v1/responses/:id', () => {
   })
 
   test('cannot be streamed', async () => {
-    const app = testApp()
+    const app = await testApp()
     const { body } = await send(app, { input: 'a' })
     const answer = await call(app, `GET /v1/responses/${body.id}?stream=true`)
     expect([answer.status, answer.body.error.param]).toEqual([400, 'stream'])
@@ -427,7 +427,7 @@ describe('GET /v1/responses/:id/input_items', () => {
   const getTexts = (list: Json[]) => list.map(({ content }) => (content as Json[] | undefined)?.[0]?.text)
 
   test('lists everything the response was created from, newest first', async () => {
-    const app = testApp()
+    const app = await testApp()
     const id = await chain(app)
     const { body } = await call(app, `GET /v1/responses/${id}/input_items`)
     expect(getTexts(body.data.filter(({ role }: Json) => role !== undefined && role !== 'assistant'))).toEqual([
@@ -446,7 +446,7 @@ describe('GET /v1/responses/:id/input_items', () => {
   })
 
   test('in pages, in both orders', async () => {
-    const app = testApp()
+    const app = await testApp()
     const id = await chain(app)
     for (const order of ['asc', 'desc']) {
       const whole = (await call(app, `GET /v1/responses/${id}/input_items?order=${order}`)).body.data
@@ -468,7 +468,7 @@ describe('GET /v1/responses/:id/input_items', () => {
     ['order=up', 'order'],
     ['after=msg_1', 'after'],
   ])('%s is rejected', async (query, param) => {
-    const app = testApp()
+    const app = await testApp()
     const id = await chain(app)
     const { status, body } = await call(app, `GET /v1/responses/${id}/input_items?${query}`)
     expect([status, body.error.code, body.error.param]).toEqual([400, 'invalid_request_error', param])
@@ -476,7 +476,7 @@ describe('GET /v1/responses/:id/input_items', () => {
 })
 
 test('a stored conversation can be compacted', async () => {
-  const app = testApp()
+  const app = await testApp()
   const { body } = await send(app, { input: 'a' })
   const json = { model: MODEL, previous_response_id: body.id, input: [user('b')] }
   const answer = await getAnswer(app, 'POST /v1/responses/compact', { json })
@@ -486,7 +486,7 @@ test('a stored conversation can be compacted', async () => {
 })
 
 test('native routes store nothing', async () => {
-  const app = testApp()
+  const app = await testApp()
   const body = { model: MODEL, stream: true, store: false, instructions: 'Be brief.', input: [user('a')] }
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: body })
   expect(app.bindings.responses).toMatchObject({ size: 0, bytes: 0 })
@@ -497,7 +497,7 @@ test('native routes store nothing', async () => {
 })
 
 test('a client that disconnects stores nothing, and leaves nothing in memory', async () => {
-  const app = testApp()
+  const app = await testApp()
   app.members[0]!.sim.next({ silence: { afterEvents: 6 } })
   const leave = new AbortController()
   const asked = app

@@ -34,19 +34,19 @@ const startCapture = ({ bindings }: TestApp, scope: { keyId: string } | { accoun
   })
 
 /** A source, and a capture of the key that the requests use. */
-const prepared = (fields: Parameters<typeof addSource>[1] = {}) => {
-  const app = testApp()
-  const source = addSource(app, { timeoutSeconds: 5, ...fields })
-  const { key, row } = app.key()
+const prepared = async (fields: Parameters<typeof addSource>[1] = {}) => {
+  const app = await testApp()
+  const source = await addSource(app, { timeoutSeconds: 5, ...fields })
+  const { key, row } = await app.key()
   return { app, source, capture: startCapture(app, { keyId: row.id }), headers: { authorization: `Bearer ${key}` } }
 }
 
-type Prepared = Pick<ReturnType<typeof prepared>, 'app' | 'capture'>
+type Prepared = Pick<Awaited<ReturnType<typeof prepared>>, 'app' | 'capture'>
 
 const capturedIn = async ({ app, capture }: Prepared) => {
   const { captures, sealer } = app.bindings
   await captures.flush()
-  const id = app.rows().at(-1)?.id ?? ''
+  const id = (await app.rows()).at(-1)?.id ?? ''
   if (!captures.holding(id).includes(capture)) return null
   return readRequest({ dir: captures.dir, sealer }, capture.id, { id, maxBytes: 2 ** 26 })
 }
@@ -79,7 +79,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
     [PUBLIC, { model: MODEL, input: 'hello' }, ANSWER_TEXT],
     [EMBEDDINGS, { model: MODEL, input: ['a', 'b'] }, '"embedding"'],
   ])('%s: a document', async (route, json, answer) => {
-    const house = prepared()
+    const house = await prepared()
     const sent = ` ${JSON.stringify(json)} `
     const { text } = await getAnswer(house.app, route, { body: sent, headers: house.headers })
     const found = await captured(house)
@@ -98,7 +98,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
     [PUBLIC, { model: MODEL, input: 'hello', stream: true }, '"response.completed"'],
     [NATIVE, codexBody('hello', { model: MODEL }), '"response.completed"'],
   ])('%s: every event of a stream', async (route, json, last) => {
-    const house = prepared()
+    const house = await prepared()
     await getAnswer(house.app, route, { json, headers: house.headers })
     const found = await captured(house)
     expect(tried(found)).toEqual([['Local', 200, null]])
@@ -109,7 +109,7 @@ describe('the body as sent, and the answer as the source sent it', () => {
   })
 
   test('a transcription: the form as its bytes', async () => {
-    const house = prepared()
+    const house = await prepared()
     const form = new FormData()
     form.append('model', MODEL)
     form.append('file', new File(['marked sound'], 'a.wav'))
@@ -140,7 +140,7 @@ test.each([
       [CHAT, chat()],
       [NATIVE, codexBody('hello', { model: MODEL })],
     ] as const) {
-      const house = prepared()
+      const house = await prepared()
       house.app.source.fail(fault)
       await getAnswer(house.app, route, { json, headers: house.headers })
       const found = await captured(house)
@@ -153,14 +153,14 @@ test.each([
 )
 
 test('what a source answered when it rejected the request', async () => {
-  const house = prepared()
+  const house = await prepared()
   house.app.source.fail('server_error')
   await getAnswer(house.app, CHAT, { json: chat(), headers: house.headers })
   expect(JSON.parse(answerText(await captured(house)))).toMatchObject({ error: { message: 'The model crashed.' } })
 })
 
 test('an interrupted stream: what had arrived until then', async () => {
-  const house = prepared()
+  const house = await prepared()
   house.app.source.fail('cut')
   await getAnswer(house.app, CHAT, { json: chat({ stream: true }), headers: house.headers })
   const found = await captured(house)
@@ -170,7 +170,7 @@ test('an interrupted stream: what had arrived until then', async () => {
 })
 
 test('a source that repeats its key in headers and in the response: the key is not stored', async () => {
-  const house = prepared()
+  const house = await prepared()
   const { source } = house.app
   const serve = source.fetch
   source.fetch = async (url, init) => {
@@ -190,14 +190,14 @@ test('a source that repeats its key in headers and in the response: the key is n
 
 describe('overflow', () => {
   const usedUp = async () => {
-    const app = testApp({ accounts: 1 })
+    const app = await testApp({ accounts: 1 })
     await fetchCatalogs(app)
-    const { id } = addSource(app, { models: ['gpt-5.5'] })
+    const { id } = await addSource(app, { models: ['gpt-5.5'] })
     app.source.state.models.push('gpt-5.5')
-    app.change({ overflowSourceId: id })
+    await app.change({ overflowSourceId: id })
     const [member] = app.members
     member?.sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 3_600_000 }))
-    const { key, row } = app.key()
+    const { key, row } = await app.key()
     return { app, keyId: row.id, accountId: member?.id ?? '', headers: { authorization: `Bearer ${key}` } }
   }
 
@@ -221,7 +221,7 @@ describe('overflow', () => {
     expect(tried(found)).toEqual([[accountId, 429, null]])
     expect(answerText(found)).not.toContain(ANSWER_TEXT)
     await getAnswer(app, NATIVE, { json: codexBody('second'), headers })
-    expect(app.rows().at(-1)).toMatchObject({ overflow: true, attempts: 0 })
+    expect((await app.rows()).at(-1)).toMatchObject({ overflow: true, attempts: 0 })
     expect(await capturedIn(house)).toBeNull()
   })
 })

@@ -23,29 +23,29 @@ const servedBy = async (app: TestApp, json: Record<string, unknown>, headers: Re
 }
 
 test('a model that an account offers is served by the pool, another one by a source', async () => {
-  const app = testApp()
-  fetchCatalogs(app)
-  addSource(app, { models: [POOLED, 'llama-4'] })
+  const app = await testApp()
+  await fetchCatalogs(app)
+  await addSource(app, { models: [POOLED, 'llama-4'] })
   expect(await servedBy(app, chat(POOLED))).toBe('pool')
   expect(await servedBy(app, chat('llama-4'))).toBe('Local')
   expect(await servedBy(app, chat('LLAMA-4'))).not.toBe('Local')
 })
 
 test('without any account, a source serves its models', async () => {
-  const app = testApp({ accounts: 0 })
-  addSource(app)
+  const app = await testApp({ accounts: 0 })
+  await addSource(app)
   expect(await servedBy(app, chat('llama-4'))).toBe('Local')
   expect(await servedBy(app, chat('other'))).toBe(503)
 })
 
 test('several sources are used in the order of their names', async () => {
-  const app = testApp()
-  addSource(app, { name: 'Beta' })
-  const first = addSource(app, { name: 'Alpha' })
+  const app = await testApp()
+  await addSource(app, { name: 'Beta' })
+  const first = await addSource(app, { name: 'Alpha' })
   expect(await servedBy(app, chat('llama-4'))).toBe('Alpha')
-  disableSource(app, first.id)
+  await disableSource(app, first.id)
   expect(await servedBy(app, chat('llama-4'))).toBe('Beta')
-  dropSource(app, first.id)
+  await dropSource(app, first.id)
   expect(await servedBy(app, chat('llama-4'))).toBe('Beta')
 })
 
@@ -58,16 +58,16 @@ test.each([
     { stream: true },
   ],
 ])('a source is skipped when %s', async (_why, fields, more) => {
-  const app = testApp()
-  addSource(app, fields)
+  const app = await testApp()
+  await addSource(app, fields)
   await servedBy(app, chat('llama-4', more))
   expect(app.source.received).toHaveLength(0)
 })
 
 test('a busy source is skipped; when all are busy, the client gets 503', async () => {
-  const app = testApp()
-  addSource(app, { name: 'Alpha', maxConcurrency: 1 })
-  addSource(app, { name: 'Beta', maxConcurrency: 1 })
+  const app = await testApp()
+  await addSource(app, { name: 'Alpha', maxConcurrency: 1 })
+  await addSource(app, { name: 'Beta', maxConcurrency: 1 })
   app.source.fail('hang', { times: 2 })
   const gone = new AbortController()
   const hanging = [1, 2].map(() => app.ask(CHAT, { json: chat('llama-4'), signal: gone.signal }))
@@ -76,7 +76,7 @@ test('a busy source is skipped; when all are busy, the client gets 503', async (
   const answer = await getAnswer(app, CHAT, { json: chat('llama-4') })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'model_source_busy'])
   expect(answer.headers.get('retry-after')).toBe('5')
-  expect(app.rows()).toMatchObject([{ errorCode: 'model_source_busy', sourceId: null }])
+  expect(await app.rows()).toMatchObject([{ errorCode: 'model_source_busy', sourceId: null }])
   gone.abort()
   await Promise.all(hanging)
   expect(await servedBy(app, chat('llama-4'))).toBe('Alpha')
@@ -85,23 +85,23 @@ test('a busy source is skipped; when all are busy, the client gets 503', async (
 
 describe('a key limited to sources', () => {
   test('is served by them even if an account offers the model, and by no other', async () => {
-    const app = testApp()
-    fetchCatalogs(app)
-    addSource(app, { name: 'Alpha', models: [POOLED, 'llama-4'] })
-    const { id } = addSource(app, { name: 'Beta', models: [POOLED] })
+    const app = await testApp()
+    await fetchCatalogs(app)
+    await addSource(app, { name: 'Alpha', models: [POOLED, 'llama-4'] })
+    const { id } = await addSource(app, { name: 'Beta', models: [POOLED] })
     app.source.state.models.push(POOLED)
-    const headers = bearer(app.key({ assignedSourceIds: [id] }).key)
+    const headers = bearer((await app.key({ assignedSourceIds: [id] })).key)
     expect(await servedBy(app, chat(POOLED), headers)).toBe('Beta')
     expect(await servedBy(app, chat('llama-4'), headers)).not.toBe('Alpha')
-    const none = bearer(app.key({ assignedSourceIds: [] }).key)
+    const none = bearer((await app.key({ assignedSourceIds: [] })).key)
     expect(await servedBy(app, chat(POOLED), none)).toBe('pool')
   })
 
   test('uses the pool for requests a source cannot serve', async () => {
-    const app = testApp()
-    fetchCatalogs(app)
-    const { id } = addSource(app, { models: [POOLED] })
-    const headers = bearer(app.key({ assignedSourceIds: [id] }).key)
+    const app = await testApp()
+    await fetchCatalogs(app)
+    const { id } = await addSource(app, { models: [POOLED] })
+    const headers = bearer((await app.key({ assignedSourceIds: [id] })).key)
     const input = [{ type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'abc' }, ...codexBody().input]
     const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { input }), headers })
     expect(answer.headers.get('x-sluice-source')).toBeNull()
@@ -110,17 +110,17 @@ describe('a key limited to sources', () => {
 })
 
 test('an allowlist is compared exactly', async () => {
-  const app = testApp()
-  addSource(app, { models: ['llama-4', 'llama-4:70b'] })
+  const app = await testApp()
+  await addSource(app, { models: ['llama-4', 'llama-4:70b'] })
   app.source.state.models.push('llama-4:70b')
-  const { key } = app.key({ allowedModels: ['llama-4'] })
+  const { key } = await app.key({ allowedModels: ['llama-4'] })
   expect(await servedBy(app, chat('llama-4'), bearer(key))).toBe('Local')
   expect(await servedBy(app, chat('llama-4:70b'), bearer(key))).toBe(403)
 })
 
 test('compaction of a conversation with a source model is rejected immediately', async () => {
-  const app = testApp()
-  addSource(app)
+  const app = await testApp()
+  await addSource(app)
   const answer = await getAnswer(app, COMPACT, { json: codexBody('hello', { model: 'llama-4' }) })
   expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([
     400,
@@ -131,9 +131,9 @@ test('compaction of a conversation with a source model is rejected immediately',
 })
 
 test('the restricted pool is never a source', async () => {
-  const app = testApp()
-  addSource(app)
-  const headers = { ...bearer(app.key().key), 'x-codex-lb-required-capability': 'trusted_cyber' }
+  const app = await testApp()
+  await addSource(app)
+  const headers = { ...bearer((await app.key()).key), 'x-codex-lb-required-capability': 'trusted_cyber' }
   const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: 'llama-4' }), headers })
   expect(answer.status).toBe(400)
   expect(app.source.received).toHaveLength(0)

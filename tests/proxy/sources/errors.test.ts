@@ -17,9 +17,9 @@ const chat = (more: Record<string, unknown> = {}) => ({
   ...more,
 })
 
-const withFault = (fault: SourceFault, fields: Parameters<typeof addSource>[1] = {}) => {
-  const app = testApp()
-  addSource(app, { timeoutSeconds: 5, ...fields })
+const withFault = async (fault: SourceFault, fields: Parameters<typeof addSource>[1] = {}) => {
+  const app = await testApp()
+  await addSource(app, { timeoutSeconds: 5, ...fields })
   app.source.fail(fault)
   return app
 }
@@ -29,9 +29,9 @@ const nothingLeft = async (app: TestApp) => {
   await expectNothingLeft(app)
 }
 
-const limited = (app: TestApp) => {
+const limited = async (app: TestApp) => {
   const limit = { limitType: 'total_tokens', limitWindow: 'daily', maxValue: 1_000_000, modelFilter: '' } as const
-  return { authorization: `Bearer ${app.key({ limits: [limit] }).key}` }
+  return { authorization: `Bearer ${(await app.key({ limits: [limit] })).key}` }
 }
 
 const STATUSES: [SourceFault, number, string][] = [
@@ -56,21 +56,21 @@ describe.each([
   ['embeddings', EMBEDDINGS, { model: MODEL, input: 'a' }],
 ])('for %s', (_what, route, json) => {
   test.each(STATUSES)('%s is %d %s', async (fault, status, code) => {
-    const app = withFault(fault)
+    const app = await withFault(fault)
     const answer = await getAnswer(app, route, { json })
     const { error } = JSON.parse(answer.text)
     expect([answer.status, error.code ?? 'model_source_error']).toEqual([status, code])
     expect(answer.text).not.toContain(KEY)
     expect(answer.headers.get('x-sluice-source')).toBe('Local')
-    expect(app.rows()).toMatchObject([{ status: 'error', httpStatus: status, accountId: null }])
-    expect(JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
+    expect(await app.rows()).toMatchObject([{ status: 'error', httpStatus: status, accountId: null }])
+    expect(JSON.stringify(await app.rows()) + app.lines.join()).not.toContain(KEY)
     expect(app.bindings.ops.outage.current).toBeNull()
     await nothingLeft(app)
   })
 })
 
 test('status and body of an error are returned unchanged, with the retry time', async () => {
-  const app = withFault('rate_limited')
+  const app = await withFault('rate_limited')
   const answer = await getAnswer(app, CHAT, { json: chat() })
   expect(JSON.parse(answer.text)).toEqual({
     error: { message: 'Slow down.', type: 'rate_limit_error', code: 'rate_limit_exceeded' },
@@ -80,19 +80,19 @@ test('status and body of an error are returned unchanged, with the retry time', 
 
 describe('a stream that', () => {
   test.each(['cut', 'broken'] as const)('is %s ends with one error and no [DONE]', async (fault) => {
-    const app = withFault(fault)
+    const app = await withFault(fault)
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.status).toBe(200)
     expect(answer.text).not.toContain('[DONE]')
     expect(answer.events.filter((event) => 'error' in event)).toMatchObject([{ error: { code: 'stream_incomplete' } }])
-    expect(app.rows()).toMatchObject([{ status: 'error', errorCode: 'stream_incomplete' }])
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorCode: 'stream_incomplete' }])
     await nothingLeft(app)
   })
 
   test.each(['cut', 'broken', 'stall'] as const)(
     'is %s has one terminal event for the native client',
     async (fault) => {
-      const app = withFault(fault)
+      const app = await withFault(fault)
       const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
       if (fault === 'stall')
         expect(answer.status).toBe(504) // only events without content had come
@@ -102,15 +102,15 @@ describe('a stream that', () => {
   )
 
   test('stalls ends after the timeout of the source', async () => {
-    const app = withFault('stall')
+    const app = await withFault('stall')
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.events.at(-1)).toMatchObject({ error: { code: 'upstream_timeout' } })
     await nothingLeft(app)
   })
 
   test('is closed without [DONE] after its last chunk is complete', async () => {
-    const app = testApp()
-    addSource(app)
+    const app = await testApp()
+    await addSource(app)
     const chunk = {
       id: 'c',
       object: 'chat.completion.chunk',
@@ -123,8 +123,8 @@ describe('a stream that', () => {
   })
 
   test('continues after [DONE] is cut off there', async () => {
-    const app = testApp()
-    addSource(app)
+    const app = await testApp()
+    await addSource(app)
     answerWith(app, new Response('data: {"choices":[]}\n\ndata: [DONE]\n\ndata: [DONE]\n\ndata: {}\n\n', EVENT_STREAM))
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(answer.text).toBe('data: {"choices":[]}\n\ndata: [DONE]\n\n')
@@ -132,8 +132,8 @@ describe('a stream that', () => {
   })
 
   test('begins with an error is an error', async () => {
-    const app = testApp()
-    addSource(app)
+    const app = await testApp()
+    await addSource(app)
     answerWith(app, new Response('data: {"error":{"message":"No slot","code":"overloaded"}}\n\n', EVENT_STREAM))
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect([answer.status, JSON.parse(answer.text).error]).toMatchObject([
@@ -144,8 +144,8 @@ describe('a stream that', () => {
   })
 
   test('splits the key over two chunks does not reveal it', async () => {
-    const app = testApp()
-    addSource(app)
+    const app = await testApp()
+    await addSource(app)
     const reply = `data: {"choices":[{"delta":{"content":"${KEY} and ${KEY}"}}]}\n\ndata: [DONE]\n\n`
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -169,13 +169,13 @@ const answerWith = (app: TestApp, response: Response) => {
 
 describe('a key with a token limit, without reported usage,', () => {
   test('gets 502 for a document, and is charged the estimate', async () => {
-    const app = testApp()
-    addSource(app)
+    const app = await testApp()
+    await addSource(app)
     const reply = { id: 'c', object: 'chat.completion', choices: [] }
     answerWith(app, Response.json(reply))
-    const answer = await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
+    const answer = await getAnswer(app, CHAT, { json: chat(), headers: await limited(app) })
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([502, 'usage_unavailable'])
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(row).toMatchObject({ status: 'error', httpStatus: 502, errorCode: 'usage_unavailable', outputTokens: 2048 })
     expect(row?.inputTokens).toBeGreaterThan(20)
     await nothingLeft(app)
@@ -185,13 +185,13 @@ describe('a key with a token limit, without reported usage,', () => {
     ['chat', CHAT, chat({ stream: true })],
     ['native', NATIVE, codexBody('hello', { model: MODEL })],
   ])('gets an error instead of the end of a %s stream', async (_dialect, route, json) => {
-    const app = withFault('no_usage')
-    const answer = await getAnswer(app, route, { json, headers: limited(app) })
+    const app = await withFault('no_usage')
+    const answer = await getAnswer(app, route, { json, headers: await limited(app) })
     expect(answer.status).toBe(200)
     expect(answer.text).toContain('usage_unavailable')
     expect(answer.text).not.toContain('[DONE]')
     expect(answer.text).not.toContain('response.completed')
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(row).toMatchObject({ status: 'error', errorCode: 'usage_unavailable' })
     expect(row?.outputTokens).toBeGreaterThan(0)
     await nothingLeft(app)
@@ -199,13 +199,13 @@ describe('a key with a token limit, without reported usage,', () => {
 })
 
 test('a client that disconnects cancels the upstream request', async () => {
-  const app = withFault('hang')
+  const app = await withFault('hang')
   const gone = new AbortController()
   const asked = app.ask(CHAT, { json: chat(), signal: gone.signal })
   await app.clock.advance(1000)
   gone.abort()
   await asked
-  expect(app.rows()).toMatchObject([{ status: 'cancelled', httpStatus: 499 }])
+  expect(await app.rows()).toMatchObject([{ status: 'cancelled', httpStatus: 499 }])
   await nothingLeft(app)
 })
 
@@ -213,14 +213,14 @@ test.each([
   ['a document', chat()],
   ['a stream', chat({ stream: true })],
 ])('a key is charged for %s cancelled by its client while the source worked on it', async (_what, json) => {
-  const app = withFault('hang')
+  const app = await withFault('hang')
   const limits = (['requests', 'total_tokens'] as const).map((limitType) => ({
     limitType,
     limitWindow: 'daily' as const,
     maxValue: 1_000_000,
     modelFilter: '',
   }))
-  const { key, row } = app.key({ limits })
+  const { key, row } = await app.key({ limits })
   const gone = new AbortController()
   const asked = app.ask(CHAT, { json, headers: { authorization: `Bearer ${key}` }, signal: gone.signal })
   await app.clock.advance(1000)
@@ -237,8 +237,8 @@ test.each([
 })
 
 test('a JSON document is JSON for browsers too, whatever its content type at the source', async () => {
-  const app = testApp()
-  addSource(app)
+  const app = await testApp()
+  await addSource(app)
   const reply = JSON.stringify({ id: 'c', choices: [{ message: { content: '<script>alert(1)</script>' } }] })
   answerWith(app, new Response(reply, { headers: { 'content-type': 'text/html; charset=utf-8' } }))
   const answer = await getAnswer(app, CHAT, { json: chat() })
@@ -249,30 +249,30 @@ test.each([
   ['a document', chat()],
   ['a stream', chat({ stream: true })],
 ])('the content type of %s does not reveal the key', async (_what, json) => {
-  const app = testApp()
-  addSource(app)
+  const app = await testApp()
+  await addSource(app)
   answerWith(app, new Response('hello', { headers: { 'content-type': `text/x-${KEY}` } }))
   const answer = await getAnswer(app, CHAT, { json })
   expect(answer.status).toBe(502)
   expect(answer.text).toContain('***')
-  expect(answer.text + JSON.stringify(app.rows()) + app.lines.join()).not.toContain(KEY)
+  expect(answer.text + JSON.stringify(await app.rows()) + app.lines.join()).not.toContain(KEY)
 })
 
 test('only a total of tokens counts as input', async () => {
-  const app = testApp()
-  addSource(app)
+  const app = await testApp()
+  await addSource(app)
   answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70 } }))
-  await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
+  await getAnswer(app, CHAT, { json: chat(), headers: await limited(app) })
   answerWith(app, Response.json({ id: 'c', choices: [], usage: { total_tokens: 70, completion_tokens: 30 } }))
-  await getAnswer(app, CHAT, { json: chat(), headers: limited(app) })
-  expect(app.rows().map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
+  await getAnswer(app, CHAT, { json: chat(), headers: await limited(app) })
+  expect((await app.rows()).map(({ inputTokens, outputTokens }) => [inputTokens, outputTokens])).toEqual([
     [70, 0],
     [40, 30],
   ])
 })
 
 test('a source in use at shutdown ends with an error', async () => {
-  const app = withFault('hang')
+  const app = await withFault('hang')
   app.bindings.lifecycle.draining = true
   const answer = await getAnswer(app, CHAT, { json: chat() })
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([503, 'draining'])
@@ -281,21 +281,21 @@ test('a source in use at shutdown ends with an error', async () => {
 })
 
 test('the health of a source follows its requests, but not client errors', async () => {
-  const app = testApp()
-  const { id } = addSource(app)
-  const health = () => {
-    const { health, healthCode } = getSource(app.db, id)
+  const app = await testApp()
+  const { id } = await addSource(app)
+  const health = async () => {
+    const { health, healthCode } = await getSource(app.db, id)
     return [health, healthCode]
   }
-  expect(health()).toEqual(['unknown', null])
+  expect(await health()).toEqual(['unknown', null])
   await getAnswer(app, CHAT, { json: chat() })
-  expect(health()).toEqual(['ok', null])
+  expect(await health()).toEqual(['ok', null])
   await getAnswer(app, CHAT, { json: chat({ messages: [] }) })
-  expect(health()).toEqual(['ok', null])
+  expect(await health()).toEqual(['ok', null])
   app.source.fail('unreachable')
   await getAnswer(app, CHAT, { json: chat() })
-  expect(health()).toEqual(['failing', 'model_source_unreachable'])
+  expect(await health()).toEqual(['failing', 'model_source_unreachable'])
   app.source.heal()
   await getAnswer(app, CHAT, { json: chat() })
-  expect(health()).toEqual(['ok', null])
+  expect(await health()).toEqual(['ok', null])
 })

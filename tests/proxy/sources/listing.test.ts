@@ -8,9 +8,9 @@ const POOLED = 'gpt-5.5'
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 
 test('`/v1/models` has them after those of the pool, owned by their source', async () => {
-  const app = testApp()
-  fetchCatalogs(app)
-  addSource(app, {
+  const app = await testApp()
+  await fetchCatalogs(app)
+  await addSource(app, {
     models: [POOLED, { model: 'llama-4', displayName: 'Llama 4', contextWindow: 32_000, supportsVision: true }],
   })
   const models = await publicModels(app)
@@ -28,25 +28,25 @@ test('`/v1/models` has them after those of the pool, owned by their source', asy
 })
 
 test('a disabled source is not listed', async () => {
-  const app = testApp()
-  fetchCatalogs(app)
-  const { id } = addSource(app)
+  const app = await testApp()
+  await fetchCatalogs(app)
+  const { id } = await addSource(app)
   expect((await publicModels(app)).map((model) => model.id)).toContain('llama-4')
-  disableSource(app, id)
+  await disableSource(app, id)
   expect((await publicModels(app)).map((model) => model.id)).not.toContain('llama-4')
   expect((await app.ask('GET /v1/models/llama-4')).status).toBe(404)
 })
 
 describe('the native catalog', () => {
   test('has those that stream Responses with tools, with fields every client needs', async () => {
-    const app = testApp()
-    fetchCatalogs(app)
-    addSource(app, {
+    const app = await testApp()
+    await fetchCatalogs(app)
+    await addSource(app, {
       name: 'Chat only',
       supportsResponses: false,
       models: ['chat-model'],
     })
-    addSource(app, {
+    await addSource(app, {
       models: [
         { model: 'llama-4', contextWindow: 32_000, rawMetadataJson: '{"base_instructions":"Be kind.","slug":"x"}' },
         { model: 'no-tools', supportsTools: false },
@@ -70,19 +70,19 @@ describe('the native catalog', () => {
   })
 
   test('is available without any account', async () => {
-    const app = testApp({ accounts: 0 })
-    addSource(app)
+    const app = await testApp({ accounts: 0 })
+    await addSource(app)
     expect((await nativeModels(app)).map(({ slug }) => slug)).toEqual(['llama-4'])
   })
 })
 
 test('a key sees the models it can use', async () => {
-  const app = testApp()
-  fetchCatalogs(app)
-  const { id } = addSource(app, { name: 'Alpha', models: ['llama-4', POOLED] })
-  addSource(app, { name: 'Beta', models: ['mistral'] })
+  const app = await testApp()
+  await fetchCatalogs(app)
+  const { id } = await addSource(app, { name: 'Alpha', models: ['llama-4', POOLED] })
+  await addSource(app, { name: 'Beta', models: ['mistral'] })
   const names = async (input: Parameters<typeof app.key>[0]) =>
-    (await publicModels(app, bearer(app.key(input).key))).map((model) => `${model.id} of ${model.owned_by}`)
+    (await publicModels(app, bearer((await app.key(input)).key))).map((model) => `${model.id} of ${model.owned_by}`)
   expect(await names({ allowedModels: ['llama-4'] })).toEqual(['llama-4 of Alpha'])
   expect(await names({ allowedModels: [POOLED] })).toEqual([`${POOLED} of sluice`])
   const scoped = await names({ assignedSourceIds: [id] })

@@ -1,9 +1,13 @@
 /** Overflow: which requests a source serves while the pool is used up, their budget, and the way back. */
 import { describe, expect, test } from 'bun:test'
-import { OverflowBudget } from '../../../src/proxy/sources/overflow-budget.ts'
+import { commit } from '../../../db/commit.ts'
+import { DAY_MS } from '../../../src/lib/durations.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { OwnBudget, SharedBudget } from '../../../src/proxy/sources/overflow-budget.ts'
 import type { Settings } from '../../../src/settings/schema.ts'
 import { fetchCatalogs } from '../../spec/catalog.ts'
 import { codexBody, expectNothingLeft, getAnswer, isTerminal, type TestApp, testApp } from '../../support/app.ts'
+import { ManualClock } from '../../support/clock.ts'
 import { testDb } from '../../support/db.ts'
 import { addSource, disableSource } from '../../support/source/add.ts'
 import { ANSWER_TEXT } from '../../support/source/answers.ts'
@@ -15,6 +19,8 @@ const CHAT = 'POST /v1/chat/completions'
 const MODEL = 'gpt-5.5'
 const HOUR = 3_600_000
 
+const silent = createLog({ level: 'error', format: 'text', now: () => 0, write: () => {} })
+
 interface Prepared {
   accounts?: number
   settings?: Partial<Settings>
@@ -23,11 +29,14 @@ interface Prepared {
 
 /** Two accounts, used up for an hour, and a source with the same model. */
 const prepared = async ({ accounts = 2, settings = {}, source = {} }: Prepared = {}) => {
-  const app = testApp({ accounts })
+  const app = await testApp({ accounts })
   await fetchCatalogs(app)
-  const { id } = addSource(app, { models: [{ model: MODEL, inputPer1m: 2, outputPer1m: 10 }, 'llama-4'], ...source })
+  const { id } = await addSource(app, {
+    models: [{ model: MODEL, inputPer1m: 2, outputPer1m: 10 }, 'llama-4'],
+    ...source,
+  })
   app.source.state.models.push(MODEL)
-  app.change({ overflowSourceId: id, ...settings })
+  await app.change({ overflowSourceId: id, ...settings })
   const until = app.clock.now() + HOUR
   for (const { sim } of app.members) sim.always(faults.usageLimit({ resetsAt: until }))
   return { app, id }
@@ -48,10 +57,10 @@ describe('while every account is at its usage limit', () => {
     expect(answer.text).toContain(ANSWER_TEXT)
     expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
     expect(answer.headers.get('x-sluice-source')).toBe('Local')
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { sourceId: id, overflow: true, accountId: null, status: 'ok', attempts: 2, costMicros: 12 * 2 + 4 * 10 },
     ])
-    expect(app.failedSelections()).toMatchObject([{ code: 'usage_limit_reached' }])
+    expect(await app.failedSelections()).toMatchObject([{ code: 'usage_limit_reached' }])
     expect(app.lines.join('\n')).toContain('a model source serves a request because the pool is at its usage limit')
     await nothingLeft(app)
   })
@@ -64,7 +73,7 @@ describe('while every account is at its usage limit', () => {
     expect(streamed.events.at(-1)).toMatchObject({ type: 'response.completed' })
     const chat = await getAnswer(app, CHAT, { json: { model: MODEL, messages: [{ role: 'user', content: 'hello' }] } })
     expect(JSON.parse(chat.text).choices[0].message.content).toBe(ANSWER_TEXT)
-    expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, true, true])
+    expect((await app.rows()).map(({ overflow }) => overflow)).toEqual([true, true, true])
     await nothingLeft(app)
   })
 
@@ -77,7 +86,7 @@ describe('while every account is at its usage limit', () => {
     const answer = await getAnswer(app, NATIVE, { json: codexBody() })
     expect(answer.headers.get('x-sluice-source')).toBeNull()
     expect(answer.text).not.toContain(ANSWER_TEXT)
-    expect(app.rows().map(({ overflow }) => overflow)).toEqual([true, false])
+    expect((await app.rows()).map(({ overflow }) => overflow)).toEqual([true, false])
     expect(app.source.received).toHaveLength(1)
   })
 
@@ -89,13 +98,13 @@ describe('while every account is at its usage limit', () => {
     expect(body).toMatchObject({ model: 'llama-4', stream: true, store: false })
     expect(body).not.toHaveProperty('tools')
     expect(body).not.toHaveProperty('include')
-    expect(app.rows()).toMatchObject([{ model: MODEL, overflow: true }])
+    expect(await app.rows()).toMatchObject([{ model: MODEL, overflow: true }])
   })
 
   test('a key is only marked if that is needed', async () => {
     const { app } = await prepared({ settings: { overflowKeys: 'marked' } })
-    const plain = app.key().key
-    const marked = app.key({ allowOverflow: true }).key
+    const plain = (await app.key()).key
+    const marked = (await app.key({ allowOverflow: true })).key
     const ask = async (headers: Record<string, string>) =>
       (await getAnswer(app, NATIVE, { json: codexBody(), headers })).status
     expect([await ask({}), await ask(bearer(plain)), await ask(bearer(marked))]).toEqual([429, 429, 200])
@@ -103,9 +112,9 @@ describe('while every account is at its usage limit', () => {
 
   test('a key is served within its own sources and models only', async () => {
     const { app, id } = await prepared({ settings: { overflowModel: 'llama-4' } })
-    const other = addSource(app, { name: 'Other', models: [] }).id
+    const other = (await addSource(app, { name: 'Other', models: [] })).id
     const ask = async (input: Parameters<TestApp['key']>[0]) =>
-      (await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer(app.key(input).key) })).status
+      (await getAnswer(app, NATIVE, { json: codexBody(), headers: bearer((await app.key(input)).key) })).status
     expect(await ask({ assignedSourceIds: [other] })).toBe(429)
     expect(await ask({ assignedSourceIds: [id] })).toBe(200)
     expect(await ask({ allowedModels: [MODEL] })).toBe(429)
@@ -143,7 +152,7 @@ describe('the pool’s error is returned', () => {
 
   test('if the source is disabled', async () => {
     const { app, id } = await prepared()
-    disableSource(app, id)
+    await disableSource(app, id)
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
   })
 
@@ -165,8 +174,11 @@ describe('the pool’s error is returned', () => {
       expect(answer.headers.get('x-sluice-source')).toBeNull()
       expect(JSON.parse(answer.text).error).toMatchObject({ type: 'usage_limit_reached', resets_at: expect.anything() })
       expect(app.source.received).toHaveLength(1)
-      expect(app.rows()).toMatchObject([{ sourceId: null, overflow: false, errorCode: 'usage_limit_reached' }])
-      expect(app.failedSelections().map(({ code }) => code)).toEqual(['usage_limit_reached', expect.any(String)])
+      expect(await app.rows()).toMatchObject([{ sourceId: null, overflow: false, errorCode: 'usage_limit_reached' }])
+      expect((await app.failedSelections()).map(({ code }) => code)).toEqual([
+        'usage_limit_reached',
+        expect.any(String),
+      ])
       expect(app.bindings.overflow.recent()).toBeNull()
       await nothingLeft(app)
     },
@@ -192,12 +204,12 @@ describe('the daily budget', () => {
     for (let n = 0; n < 4; n++) statuses.push((await getAnswer(app, NATIVE, { json: codexBody() })).status)
     expect(statuses).toEqual([200, 200, 200, 200]) // 64 micro-dollars each
     app.source.state.models.length = 0
-    app.change({ overflowCostUsdPerDay: 0.0001 })
+    await app.change({ overflowCostUsdPerDay: 0.0001 })
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(429)
     expect(app.source.received).toHaveLength(4)
     expect(app.bindings.overflow.recent()).toMatchObject({ count: 4, overBudget: 1, sourceName: 'Local' })
     app.source.state.models.push(MODEL)
-    app.change({ overflowCostUsdPerDay: 0.03 })
+    await app.change({ overflowCostUsdPerDay: 0.03 })
     for (const { sim } of app.members) sim.always(faults.usageLimit({ resetsAt: app.clock.now() + 100 * HOUR }))
     await app.clock.advance(25 * HOUR)
     expect((await getAnswer(app, NATIVE, { json: codexBody() })).status).toBe(200)
@@ -221,7 +233,7 @@ describe('the daily budget', () => {
     let served = 0
     while ((await ask()) === 200) served++
     expect(served).toBeGreaterThan(1)
-    app.restart()
+    await app.restart()
     expect(await ask()).toBe(429)
     expect(app.source.received).toHaveLength(served)
   })
@@ -233,8 +245,8 @@ describe('the daily budget', () => {
     let served = 0
     while (served < 50 && (await ask()) === 200) served++
     expect(served).toBeLessThan(50)
-    expect(app.rows().every(({ overflow, costMicros }) => !overflow || (costMicros ?? 0) > 0)).toBe(true)
-    app.restart()
+    expect((await app.rows()).every(({ overflow, costMicros }) => !overflow || (costMicros ?? 0) > 0)).toBe(true)
+    await app.restart()
     expect(await ask()).toBe(429)
   })
 
@@ -248,7 +260,7 @@ describe('the daily budget', () => {
     gone.abort()
     await asked
     await app.clock.advance(1000)
-    const [row] = app.rows()
+    const [row] = await app.rows()
     expect(row).toMatchObject({ status: 'cancelled', sourceId: id, overflow: true, accountId: null })
     expect(row?.costMicros).toBeGreaterThan(0)
     await nothingLeft(app)
@@ -261,21 +273,51 @@ describe('the daily budget', () => {
     expect(await ask()).toBe(429)
     expect(app.bindings.overflow.recent()).toMatchObject({ count: 0, overBudget: 1 })
     app.source.state.models.push('free')
-    app.change({ overflowModel: 'free' })
+    await app.change({ overflowModel: 'free' })
     expect(await ask()).toBe(200)
-    app.change({ overflowModel: null, overflowCostUsdPerDay: 0 })
+    await app.change({ overflowModel: null, overflowCostUsdPerDay: 0 })
     expect(await ask()).toBe(200)
   })
 
-  test('a reservation is corrected once', () => {
-    const budget = new OverflowBudget(testDb().db, 0)
+  test('a reservation is corrected once', async () => {
+    const budget = await OwnBudget.open(testDb().db, 0)
     const limit = { limitMicros: 100, now: 0 }
-    const charge = budget.hold(60, limit)
-    expect(budget.hold(60, limit)).toBeNull()
+    const charge = await budget.hold(60, limit)
+    expect(await budget.hold(60, limit)).toBeNull()
     charge?.(10)
     charge?.(90)
-    expect(budget.spent(0)).toBe(10)
-    expect(budget.hold(90, limit)).not.toBeNull()
-    expect(budget.hold(1, { limitMicros: 0, now: 0 })).not.toBeNull()
+    expect(await budget.hold(91, limit)).toBeNull()
+    expect(await budget.hold(90, limit)).not.toBeNull()
+    expect(await budget.hold(1, { limitMicros: 0, now: 0 })).not.toBeNull()
+  })
+
+  test('several processes share the budget of a day, and what a killed one held stays spent', async () => {
+    const { db } = testDb()
+    const clock = new ManualClock(DAY_MS)
+    const processes = [0, 1, 2].map(() => new SharedBudget({ db, clock, log: silent }))
+    const limit = { limitMicros: 100, now: DAY_MS }
+    const held = await Promise.all(Array.from({ length: 12 }, (_, n) => processes[n % 3]!.hold(30, limit)))
+    const charges = held.filter((charge) => charge !== null)
+    expect(charges).toHaveLength(3)
+    charges[0]?.(5)
+    charges[0]?.(50)
+    await commit(db, async () => {}) // after the correction
+    expect(await processes[1]!.hold(36, limit)).toBeNull()
+    expect(await processes[1]!.hold(35, limit)).not.toBeNull()
+    const late = await processes[0]!.hold(1, { limitMicros: 0, now: DAY_MS }) // counted without a limit, too
+    expect(await processes[2]!.hold(80, { ...limit, now: 2 * DAY_MS })).not.toBeNull()
+    await clock.advance(DAY_MS)
+    late?.(15)
+    await commit(db, async () => {}) // after the correction
+    expect(await processes[1]!.hold(6, { ...limit, now: 2 * DAY_MS })).toBeNull()
+    expect(await processes[1]!.hold(5, { ...limit, now: 2 * DAY_MS })).not.toBeNull()
+  })
+
+  test('without the database, several processes use no overflow that has a limit', async () => {
+    const { db, sqlite } = testDb()
+    const budget = new SharedBudget({ db, clock: new ManualClock(0), log: silent })
+    sqlite.close()
+    expect(await budget.hold(1, { limitMicros: 100, now: 0 })).toBeNull()
+    expect(await budget.hold(1, { limitMicros: 0, now: 0 })).not.toBeNull()
   })
 })

@@ -12,9 +12,12 @@ const AUDIO = 'POST /v1/audio/transcriptions'
 const MODEL = 'llama-4'
 const PRICES = { inputPer1m: 2, cachedInputPer1m: 1, outputPer1m: 10 }
 
-const withSource = (fields: Parameters<typeof addSource>[1] = {}, options: Parameters<typeof testApp>[0] = {}) => {
-  const app = testApp(options)
-  const source = addSource(app, { models: [{ model: MODEL, ...PRICES }], ...fields })
+const withSource = async (
+  fields: Parameters<typeof addSource>[1] = {},
+  options: Parameters<typeof testApp>[0] = {},
+) => {
+  const app = await testApp(options)
+  const source = await addSource(app, { models: [{ model: MODEL, ...PRICES }], ...fields })
   return { app, source }
 }
 
@@ -46,7 +49,7 @@ const form = async (fields: Record<string, string | File>) => {
 
 describe('chat', () => {
   test('is sent unchanged with three headers, and the document is returned unchanged', async () => {
-    const { app, source } = withSource()
+    const { app, source } = await withSource()
     const headers = { 'user-agent': 'tool/1', 'x-session-id': 's', authorization: 'Bearer not-a-key' }
     const answer = await getAnswer(app, CHAT, { json: chat({ temperature: 0.3, top_k: 40 }), headers })
     expect(answer.status).toBe(200)
@@ -55,7 +58,7 @@ describe('chat', () => {
     expect(app.source.last('/chat/completions')?.body).toEqual(chat({ temperature: 0.3, top_k: 40 }))
     expect(sentHeaders(app)).toEqual(['accept', 'accept-encoding', 'authorization', 'content-type'])
     expect(app.source.last('/chat/completions')?.headers.get('authorization')).toBe(`Bearer ${app.source.state.key}`)
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       {
         sourceId: source.id,
         accountId: null,
@@ -74,18 +77,18 @@ describe('chat', () => {
   })
 
   test('a stream reports its usage to Sluice and not to a client that did not request it', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
     expect(app.source.last('/chat/completions')?.body).toMatchObject({ stream_options: { include_usage: true } })
     expect(answer.text).not.toContain('usage')
     expect(answer.text.match(/\[DONE\]/g)).toHaveLength(1)
     expect(answer.text).toEndWith('data: [DONE]\n\n')
-    expect(app.rows()).toMatchObject([{ status: 'ok', inputTokens: 12, outputTokens: 4 }])
+    expect(await app.rows()).toMatchObject([{ status: 'ok', inputTokens: 12, outputTokens: 4 }])
     await nothingLeft(app)
   })
 
   test('a client that requests the usage gets it', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const options = { include_usage: true, include_obfuscation: false }
     const answer = await getAnswer(app, CHAT, { json: chat({ stream: true, stream_options: options }) })
     expect(app.source.last('/chat/completions')?.body).toMatchObject({ stream_options: options })
@@ -93,8 +96,8 @@ describe('chat', () => {
   })
 
   test('the policy of the key replaces model, effort and tier', async () => {
-    const { app } = withSource()
-    const { key } = app.key({ enforcedModel: MODEL, enforcedReasoningEffort: 'low' })
+    const { app } = await withSource()
+    const { key } = await app.key({ enforcedModel: MODEL, enforcedReasoningEffort: 'low' })
     const json = chat({ model: 'gpt-5.5', reasoning_effort: 'high', store: true })
     const answer = await getAnswer(app, CHAT, { json, headers: { authorization: `Bearer ${key}` } })
     expect(answer.status).toBe(200)
@@ -105,20 +108,20 @@ describe('chat', () => {
 
 describe('responses', () => {
   test('of the native client are streamed with one terminal event', async () => {
-    const { app, source } = withSource()
+    const { app, source } = await withSource()
     const answer = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL }) })
     expect(answer.status).toBe(200)
     expect(answer.events.filter(({ type }) => isTerminal(type))).toHaveLength(1)
     expect(answer.events.at(-1)).toMatchObject({ type: 'response.completed' })
     expect(answer.text).toContain(ANSWER_TEXT)
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { sourceId: source.id, status: 'ok', outputTokens: 4, responseId: 'resp_source' },
     ])
     await nothingLeft(app)
   })
 
   test('of SDKs return a document or a stream, as requested', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const whole = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello' } })
     expect(JSON.parse(whole.text)).toMatchObject({ id: 'resp_source', status: 'completed' })
     expect(app.source.last('/responses')?.body).toEqual({ model: MODEL, input: 'hello', store: false })
@@ -128,7 +131,7 @@ describe('responses', () => {
   })
 
   test('lose the hosted tools that the model does not declare, and nothing else', async () => {
-    const { app } = withSource({
+    const { app } = await withSource({
       models: [{ model: MODEL, rawMetadataJson: JSON.stringify({ experimental_supported_tools: ['file_search'] }) }],
     })
     const tools = [
@@ -153,7 +156,7 @@ describe('responses', () => {
   })
 
   test('name what was dropped', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const more = { tools: [{ type: 'web_search' }, { type: 'mcp', server_label: 'x' }], tool_choice: 'required' }
     const { headers, status } = await getAnswer(app, NATIVE, { json: codexBody('hello', { model: MODEL, ...more }) })
     expect(status).toBe(200)
@@ -176,7 +179,7 @@ describe('responses', () => {
     ['a stored item', { input: [{ type: 'item_reference', id: 'msg_1' }] }, 'previous_response_not_found'],
     ['background work', { background: true }, 'unsupported_parameter'],
   ])('with %s are rejected with the reason', async (_what, more, code) => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const answer = await getAnswer(app, PUBLIC, { json: { model: MODEL, input: 'hello', ...more } })
     expect(answer.status).toBe(400)
     expect(JSON.parse(answer.text).error).toMatchObject({ code })
@@ -187,13 +190,13 @@ describe('responses', () => {
 
 describe('embeddings', () => {
   test('are relayed, and their usage counts', async () => {
-    const { app, source } = withSource()
+    const { app, source } = await withSource()
     const json = { model: MODEL, input: ['a', 'b'], encoding_format: 'float' }
     const answer = await getAnswer(app, EMBEDDINGS, { json })
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text).data).toHaveLength(2)
     expect(app.source.last('/embeddings')?.body).toEqual(json)
-    expect(app.rows()).toMatchObject([
+    expect(await app.rows()).toMatchObject([
       { kind: 'embedding', sourceId: source.id, inputTokens: 6, outputTokens: 0, costMicros: 12, model: MODEL },
     ])
     await nothingLeft(app)
@@ -204,7 +207,7 @@ describe('embeddings', () => {
     ['the source has no embeddings', { model: MODEL }, { supportsEmbeddings: false }],
     ['the model is missing', {}, {}],
   ])('are 404 model_not_found when %s', async (_why, json, fields) => {
-    const { app } = withSource(fields)
+    const { app } = await withSource(fields)
     const answer = await getAnswer(app, EMBEDDINGS, { json: { input: 'a', ...json } })
     expect(answer.status).toBe(404)
     expect(JSON.parse(answer.text).error).toMatchObject({ code: 'model_not_found', param: 'model' })
@@ -212,18 +215,18 @@ describe('embeddings', () => {
   })
 
   test('are checked against the allowlist, exactly, but not an enforced text model', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const ask = (key: string) =>
       getAnswer(app, EMBEDDINGS, { json: { model: MODEL, input: 'a' }, headers: { authorization: `Bearer ${key}` } })
-    const listed = await ask(app.key({ allowedModels: ['Llama-4'] }).key)
+    const listed = await ask((await app.key({ allowedModels: ['Llama-4'] })).key)
     expect([listed.status, JSON.parse(listed.text).error.code]).toEqual([403, 'model_not_allowed'])
-    expect((await ask(app.key({ enforcedModel: 'gpt-5.5' }).key)).status).toBe(200)
+    expect((await ask((await app.key({ enforcedModel: 'gpt-5.5' })).key)).status).toBe(200)
   })
 })
 
 describe('transcription', () => {
   test('is sent unchanged, whatever its fields, and priced by the minute', async () => {
-    const { app, source } = withSource({ models: [{ model: 'whisper-local', audioPerMinute: 0.006 }] })
+    const { app, source } = await withSource({ models: [{ model: 'whisper-local', audioPerMinute: 0.006 }] })
     app.source.state.models.push('whisper-local')
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
     const ask = await form({ model: 'whisper-local', file, language: 'de', response_format: 'verbose_json' })
@@ -231,12 +234,29 @@ describe('transcription', () => {
     expect(answer.status).toBe(200)
     expect(JSON.parse(answer.text)).toMatchObject({ text: ANSWER_TEXT })
     expect(app.source.last('/audio/transcriptions')?.body).toMatchObject({ language: 'de', model: 'whisper-local' })
-    expect(app.rows()).toMatchObject([{ kind: 'audio', sourceId: source.id, costMicros: 3000, inputTokens: null }])
+    expect(await app.rows()).toMatchObject([
+      { kind: 'audio', sourceId: source.id, costMicros: 3000, inputTokens: null },
+    ])
+    await nothingLeft(app)
+  })
+
+  test('that fails in its stream is logged with the error of the source', async () => {
+    const { app } = await withSource({ models: ['whisper-local'] })
+    const events = [
+      { type: 'transcript.text.delta', delta: 'Hi' },
+      { type: 'error', error: { message: 'Out of memory.', code: null } },
+    ]
+    const stream = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    app.source.fetch = () => Promise.resolve(new Response(stream, { headers: { 'content-type': 'text/event-stream' } }))
+    const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
+    const answer = await getAnswer(app, AUDIO, await form({ model: 'whisper-local', file, stream: 'true' }))
+    expect(answer.events.at(-1)).toMatchObject({ type: 'error' })
+    expect(await app.rows()).toMatchObject([{ status: 'error', errorMessage: 'Out of memory.' }])
     await nothingLeft(app)
   })
 
   test('of a model of no source is served by the pool', async () => {
-    const { app } = withSource()
+    const { app } = await withSource()
     const file = new File(['RIFF'], 'talk.wav', { type: 'audio/wav' })
     const answer = await getAnswer(app, AUDIO, await form({ model: 'whisper-1', file }))
     expect(answer.status).toBe(200)
@@ -246,10 +266,10 @@ describe('transcription', () => {
 })
 
 test('requests of a key count against its limits, with the prices of the source', async () => {
-  const { app } = withSource()
+  const { app } = await withSource()
   const limit = (limitType: 'requests' | 'cost_usd', maxValue: number) =>
     ({ limitType, limitWindow: 'daily', maxValue, modelFilter: '' }) as const
-  const { key, row } = app.key({ limits: [limit('requests', 2), limit('cost_usd', 1_000_000)] })
+  const { key, row } = await app.key({ limits: [limit('requests', 2), limit('cost_usd', 1_000_000)] })
   const ask = () => getAnswer(app, CHAT, { json: chat(), headers: { authorization: `Bearer ${key}` } })
   expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([200, 200, 429])
   const limits = app.bindings.keys.byHash(row.keyHash)?.limits ?? []
@@ -260,9 +280,9 @@ test('requests of a key count against its limits, with the prices of the source'
 })
 
 test('a source without reported usage serves unlimited keys; only the request counts', async () => {
-  const { app } = withSource()
+  const { app } = await withSource()
   app.source.fail('no_usage')
   const answer = await getAnswer(app, CHAT, { json: chat({ stream: true }) })
   expect(answer.text).toEndWith('data: [DONE]\n\n')
-  expect(app.rows()).toMatchObject([{ status: 'ok', inputTokens: null, costMicros: null }])
+  expect(await app.rows()).toMatchObject([{ status: 'ok', inputTokens: null, costMicros: null }])
 })

@@ -7,6 +7,7 @@ import type { RouteRow } from '../../src/http/route-table.ts'
 import { type Grants, holds, mayWrite, type Permission, PRESETS } from '../../src/model/users/permissions.ts'
 import { everyRoute } from '../../src/routes/every-route.ts'
 import { dump, takeSnapshot } from '../support/dump.ts'
+import { readMemory, readNames } from '../support/memory.ts'
 import { type Fields, problem, REQUEST_FORMATS, type RequestFormat } from '../support/people.ts'
 import {
   type Asker,
@@ -27,7 +28,7 @@ interface Caller {
   grants: Grants
   isConfirmed?: boolean
   hasKey?: boolean
-  enter: (world: World) => Asker
+  enter: (world: World) => Promise<Asker>
   /** A separate world. */
   lives?: WorldKind
   headers?: (world: World) => Record<string, string>
@@ -40,7 +41,7 @@ type Refusal = [status: number, code: string]
 const NO_GRANTS: Grants = new Map()
 const SELF = 'http://localhost:2455'
 const ADMIN: Caller = { kind: 'account', grants: PRESETS.admin, isConfirmed: true, enter: ({ as }) => as('admin') }
-const NOBODY: Caller = { kind: 'nobody', grants: NO_GRANTS, enter: ({ nobody }) => nobody() }
+const NOBODY: Caller = { kind: 'nobody', grants: NO_GRANTS, enter: async ({ nobody }) => nobody() }
 
 /** An Admin, confirmed, in whose browser a page of another site is at work. */
 const misled = (headers: Record<string, string>): Caller => ({
@@ -217,9 +218,9 @@ const BY_FORM: ReadonlySet<string> = new Set([
 /** Those in which nothing has been changed yet: building one costs far more than a request. */
 const worlds = new Map<string, World>()
 
-const getWorld = ({ hasTotp, isPaused }: Mutation, kind: WorldKind = 'plain'): World => {
+const getWorld = async ({ hasTotp, isPaused }: Mutation, kind: WorldKind = 'plain'): Promise<World> => {
   const key = JSON.stringify([hasTotp, isPaused, kind])
-  const world = worlds.get(key) ?? buildWorld({ hasTotp, isPaused }, kind)
+  const world = worlds.get(key) ?? (await buildWorld({ hasTotp, isPaused }, kind))
   worlds.set(key, world)
   return world
 }
@@ -241,8 +242,9 @@ describe('§5 every mutation, by every kind of user', () => {
       for (const [who, caller] of Object.entries(CALLERS)) {
         if (how === 'form' && !BY_FORM.has(who)) continue
         const wanted = expected(route, mutation, caller)
-        const here = getWorld(mutation, caller.lives)
-        const asker = caller.enter(here)
+        const here = await getWorld(mutation, caller.lives)
+        const asker = await caller.enter(here)
+        const other = wanted === null && !followed.has(name) ? await followChange(here) : null
         const earlier = takeSnapshot(here.app.sqlite)
         const response = await send(here, asker, route, mutation, { caller, how })
         expect([who, await getOutcome(response, how)]).toEqual([who, shownAs(wanted, how)])
@@ -252,16 +254,34 @@ describe('§5 every mutation, by every kind of user', () => {
           else if (isWrittenDown(mutation, wanted)) expectOnlyRecorded(before, after)
           else expect([who, after]).toEqual([who, before])
         } else expect([who, isWrittenDown(mutation, wanted)]).toEqual([who, false])
+        if (other) await expectFollowed(here, other, name)
         if (wanted === null || wanted === mutation.ends) forget(here)
       }
     },
   )
 })
 
+/** Changes that have been compared on a second process. */
+const followed = new Set<string>()
+
+const followChange = async ({ app }: World) => ({ other: await app.addProcess(), before: await readNames(app.db) })
+
+/** The process that was there before the change knows what one that starts after it knows. */
+const expectFollowed = async (
+  { app }: World,
+  { other, before }: Awaited<ReturnType<typeof followChange>>,
+  name: string,
+): Promise<void> => {
+  followed.add(name)
+  const fresh = await app.addProcess()
+  for (const names of [before, await readNames(app.db)])
+    expect(readMemory(other, names)).toEqual(readMemory(fresh, names))
+}
+
 test.each(
   ROUTES.filter((route) => MUTATIONS[getName(route)]?.open === 'account' && route.inputs.length > 0).map(getName),
 )('%s checks the identity before it reads the body', async (route) => {
-  const nobody = buildWorld({}).nobody().browser
+  const nobody = (await buildWorld({})).nobody().browser
   expect(await problem(await nobody.ask(route, { body: '{' }))).toEqual([401, 'authentication_required'])
 })
 

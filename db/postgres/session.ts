@@ -1,0 +1,163 @@
+/**
+ * A PostgreSQL session that holds the locks of this node. The locks end with the session: immediately when the node
+ * ends, or after a few seconds when it is frozen or disconnected.
+ */
+import { type ReservedSQL, SQL } from 'bun'
+import type { Clock } from '../../src/lib/clock.ts'
+import type { FolderLock, Locks } from '../lock.ts'
+
+const NAMES = 2
+export const NODES = 3
+const BEAT_MS = 1000
+/**
+ * The server ends the session if this node sends nothing for this long. The node ends it if the server does not answer.
+ */
+const PATIENCE_MS = 5000
+
+interface SessionDeps {
+  url: string
+  clock: Clock
+  /** The number of this node. Nodes that start later have higher numbers. */
+  number: number
+  /** Called when the server stops answering and when it answers again. In between, other connections hang too. */
+  onSilent?: (isSilent: boolean) => void
+}
+
+export class PostgresSession implements Locks {
+  readonly #deps: SessionDeps
+  readonly #sql: SQL
+  #client: ReservedSQL | null = null
+  #connecting: Promise<ReservedSQL> | null = null
+  #opening: ReservedSQL | null = null
+  readonly #held = new Map<string, () => void>()
+  #nodes: ReadonlySet<number>
+  #isBeating = false
+  #stopBeat = () => {}
+
+  /** Rejects if the server cannot be reached. */
+  static async open(deps: SessionDeps): Promise<PostgresSession> {
+    const session = new PostgresSession(deps)
+    await session.#connect()
+    session.#stopBeat = deps.clock.every(BEAT_MS, () => session.#beat())
+    return session
+  }
+
+  private constructor(deps: SessionDeps) {
+    this.#deps = deps
+    this.#nodes = new Set([deps.number])
+    this.#sql = new SQL({
+      url: deps.url,
+      max: 1,
+      connectionTimeout: PATIENCE_MS / 1000,
+      connection: { application_name: 'sluice', idle_session_timeout: PATIENCE_MS },
+      onclose: () => this.#lose(),
+    })
+  }
+
+  /**
+   * Whether a node is running, as of the last second. A node with a higher number started since then and counts as
+   * running.
+   */
+  isAlive(number: number): boolean {
+    return this.#nodes.has(number) || number > Math.max(...this.#nodes)
+  }
+
+  /** The numbers of the running nodes, including this one. */
+  async getNodes(): Promise<ReadonlySet<number>> {
+    const client = await this.#connect()
+    const rows = await client.unsafe(NODES_RUNNING, [NODES])
+    this.#nodes = new Set([this.#deps.number, ...rows.map(({ number }: { number: number }) => number)])
+    return this.#nodes
+  }
+
+  async tryLock(name: string, onLost = () => {}): Promise<FolderLock | null> {
+    if (this.#held.has(name)) return null // the server would grant it to the same session again
+    this.#held.set(name, onLost)
+    try {
+      const client = await this.#connect()
+      const [row] = await client.unsafe('SELECT pg_try_advisory_lock($1, hashtext($2)) AS held', [NAMES, name])
+      if (row.held && this.#client === client) return { release: () => this.#release(name, onLost) }
+    } catch (error) {
+      this.#forget(name, onLost)
+      throw error
+    }
+    this.#forget(name, onLost)
+    return null
+  }
+
+  async close(): Promise<void> {
+    this.#stopBeat()
+    this.#held.clear()
+    await this.#client?.release().catch(() => {})
+    await this.#sql.close()
+  }
+
+  #release(name: string, onLost: () => void): void {
+    if (!this.#forget(name, onLost)) return // it was lost
+    this.#client?.unsafe('SELECT pg_advisory_unlock($1, hashtext($2))', [NAMES, name]).then(
+      () => {},
+      () => this.#lose(),
+    )
+  }
+
+  #forget(name: string, onLost: () => void): boolean {
+    return this.#held.get(name) === onLost && this.#held.delete(name)
+  }
+
+  /** Connects once for all waiting callers. A second reservation would wait until the first is returned. */
+  async #connect(): Promise<ReservedSQL> {
+    if (this.#client) return this.#client
+    this.#connecting ??= this.#open().finally(() => {
+      this.#connecting = null
+    })
+    return this.#connecting
+  }
+
+  async #open(): Promise<ReservedSQL> {
+    const client = await this.#sql.reserve()
+    this.#opening = client
+    try {
+      await client.unsafe('SELECT pg_advisory_lock_shared($1, $2)', [NODES, this.#deps.number])
+    } catch (error) {
+      void client.close().catch(() => {})
+      throw error
+    } finally {
+      this.#opening = null
+    }
+    this.#client = client
+    return client
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#isBeating) return
+    this.#isBeating = true
+    const cancel = this.#deps.clock.after(PATIENCE_MS, () => {
+      this.#lose()
+      this.#deps.onSilent?.(true)
+    })
+    try {
+      await this.getNodes()
+      this.#deps.onSilent?.(false)
+    } catch {
+      this.#lose() // the next beat connects again
+    } finally {
+      cancel()
+      this.#isBeating = false
+    }
+  }
+
+  /** Gives up all locks: they are lost, or this node can no longer tell. */
+  #lose(): void {
+    const client = this.#client ?? this.#opening
+    this.#client = null
+    void client?.close().catch(() => {})
+    const held = [...this.#held.values()]
+    this.#held.clear()
+    for (const onLost of held) onLost()
+  }
+}
+
+/** Advisory locks with two keys have these numbers in `pg_locks` (www.postgresql.org/docs/15/view-pg-locks.html). */
+export const NODES_RUNNING = `SELECT DISTINCT objid::int AS number FROM pg_locks
+  WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = $1
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`

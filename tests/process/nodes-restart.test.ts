@@ -1,0 +1,138 @@
+/** Three nodes behind a balancer are restarted one after the other under load. */
+import { afterAll, expect, test } from 'bun:test'
+import { connect, createServer, type Socket } from 'node:net'
+import { codexBody } from '../support/app.ts'
+import { freePort } from '../support/free-port.ts'
+import { MAY_SKIP } from '../support/postgres.ts'
+import { connectSocket } from '../support/socket-client.ts'
+import { until } from '../support/until.ts'
+import { answers } from '../support/upstream/script.ts'
+import { expectPostgresTotalsMatchRows } from './books.ts'
+import { type Nodes, outputOf, startNodes, stopPostgres } from './nodes-world.ts'
+import { eventsUntilEnd, isTerminal, sendTurn } from './world.ts'
+
+afterAll(stopPostgres)
+
+const STREAMS = Number(process.env.RESTART_STREAMS ?? 12) // of each transport; more in the soak
+const HEALTH_MS = 50
+
+/** Forwards each new connection to a node whose `/health/ready` is 200, in turn. */
+const startBalancer = async ({ servers }: Nodes) => {
+  const ready = new Set<number>()
+  let isOver = false
+  let next = 0
+  const open = new Set<Socket>()
+  const checks = servers.map(async (_, index) => {
+    while (!isOver) {
+      const status = await fetch(`${servers[index]!.url}/health/ready`, { headers: { connection: 'close' } }).then(
+        (answer) => answer.status,
+        () => 0,
+      )
+      if (status === 200) ready.add(index)
+      else ready.delete(index)
+      await Bun.sleep(HEALTH_MS)
+    }
+  })
+  const server = createServer((client) => {
+    const choice = [...ready][next++ % Math.max(1, ready.size)]
+    if (choice === undefined) return void client.destroy()
+    const node = connect(servers[choice]!.port, '127.0.0.1')
+    for (const [from, to] of [
+      [client, node],
+      [node, client],
+    ] as const) {
+      open.add(from)
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        open.delete(from)
+        to.destroy()
+      })
+    }
+  })
+  const port = freePort()
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  await until(() => ready.size === servers.length)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    ready,
+    [Symbol.asyncDispose]: async () => {
+      isOver = true
+      await Promise.all(checks)
+      server.close()
+      for (const socket of open) socket.destroy()
+    },
+  }
+}
+
+test.skipIf(MAY_SKIP)(
+  `${2 * STREAMS} streams on both transports outlive a rolling restart`,
+  async () => {
+    await using world = await startNodes({
+      accounts: 4,
+      settings: ['proxyAccountStreamLimit=0', 'socketsPerKey=1000', 'socketsPerClient=1000'],
+      limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'],
+      env: { SLUICE_SHUTDOWN_DRAIN_SECONDS: '120' },
+    })
+    const { sim, key, servers, sql } = world
+    await using balancer = await startBalancer(world)
+    await sim.answer(answers.bulk(250, 20, { dripMs: 100, usage: { inputTokens: 100, outputTokens: 20 } }))
+    const long = await Promise.all(
+      Array.from({ length: STREAMS }, (_, n) => sendTurn(balancer.url, key, { requestId: `http-${n}` })),
+    )
+    expect(long.map(({ status }) => status)).toEqual(long.map(() => 200))
+    const ends = long.map(eventsUntilEnd)
+    const sockets = await Promise.all(
+      Array.from({ length: STREAMS }, (_, n) =>
+        connectSocket(`${balancer.url}/backend-api/codex/responses`, {
+          headers: { authorization: `Bearer ${key}`, 'x-request-id': `socket-${n}`, 'user-agent': 'test' },
+          timeoutMs: 120_000,
+        }),
+      ),
+    )
+    const socketTurns = sockets.map((socket) => socket.turn({ type: 'response.create', ...codexBody() }))
+    await Promise.all(sockets.map((socket) => socket.next(({ type }) => type === 'response.output_text.delta')))
+    await sim.answer(answers.bulk(3, 20, { usage: { inputTokens: 10, outputTokens: 2 } }))
+    let isOver = false
+    const seen: Record<string, number> = {}
+    const short = Array.from({ length: 3 }, async () => {
+      while (!isOver) {
+        const outcome = await sendTurn(balancer.url, key, { headers: { connection: 'close' } }).then(
+          async (response) =>
+            response.ok
+              ? `${response.status} ${(await eventsUntilEnd(response)).at(-1)?.type}`
+              : `${response.status} ${await response.text()}`,
+          (error: unknown) => String(error),
+        )
+        seen[outcome] = (seen[outcome] ?? 0) + 1
+        await Bun.sleep(20)
+      }
+    })
+    for (const index of servers.keys()) {
+      const stopped = servers[index]!.stop()
+      await until(() => !balancer.ready.has(index))
+      await stopped.then((exitCode) => expect(exitCode).toBe(0))
+      await world.start(index)
+      await until(() => balancer.ready.has(index))
+    }
+    isOver = true
+    await Promise.all(short)
+    for (const events of await Promise.all(ends))
+      expect(
+        events.filter(isTerminal).map(({ type }) => type),
+        outputOf(world),
+      ).toEqual(['response.completed'])
+    for (const events of await Promise.all(socketTurns)) expect(events.at(-1)?.type).toBe('response.completed')
+    console.log(`a rolling restart of three nodes, short requests: ${JSON.stringify(seen)}`)
+    const others = Object.entries(seen).filter(([outcome]) => outcome !== '200 response.completed')
+    // A node closes connections whose stream has ended. A client that sends on one before that is rejected, and one that
+    // sends at that moment is cut off. Both have to try again.
+    expect(others.filter(([outcome]) => !/ECONNRESET|"draining"/.test(outcome))).toEqual([])
+    expect(others.reduce((sum, [, count]) => sum + count, 0)).toBeLessThan(10)
+    for (const server of servers) expect(await server.stop()).toBe(0)
+    const rows = await sql.unsafe('SELECT status, count(*)::int AS n FROM requests GROUP BY status')
+    expect([...rows]).toEqual([{ status: 'ok', n: 2 * STREAMS + seen['200 response.completed']! }])
+    await expectPostgresTotalsMatchRows(sql)
+  },
+  600_000,
+)

@@ -9,9 +9,9 @@ import { people } from '../support/people.ts'
 
 const ROUTE = 'POST /api/accounts/import/preflight?importSingle=true'
 
-const open = () => {
-  const app = testApp({ accounts: 0 })
-  const admin = people(app).as('admin')
+const open = async () => {
+  const app = await testApp({ accounts: 0 })
+  const admin = await people(app).as('admin')
   const ask = async (text: string, headers: Record<string, string> = {}) => {
     const form = new FormData()
     form.append('auth_json', new File([], ''))
@@ -38,7 +38,7 @@ describe('one complete text', () => {
     ['in a code fence', (json: string) => `\`\`\`json\r\n${json}\r\n\`\`\`\r\n`],
     ['in a list', (json: string) => `[${json}]`],
   ])('%s is imported right away', async (_, change) => {
-    const { paste, getFile, emails } = open()
+    const { paste, getFile, emails } = await open()
     const { accounts, files } = await paste(change(getFile('ada')))
     expect(accounts).toMatchObject([{ displayName: 'ada@example.test', tokensKept: false }])
     expect(files.map(({ verdict }) => verdict)).toEqual(['new'])
@@ -46,7 +46,7 @@ describe('one complete text', () => {
   })
 
   test('that changes nothing is previewed, not imported', async () => {
-    const { paste, getFile } = open()
+    const { paste, getFile } = await open()
     const json = getFile('ada')
     await paste(json)
     expect(await paste(json)).toMatchObject({ accounts: null, files: [{ verdict: 'same' }] })
@@ -59,7 +59,7 @@ describe('several texts in one paste', () => {
     ['each with a byte order mark', (files: string[]) => files.map((json) => `\uFEFF${json}`).join('\r\n\r\n')],
     ['as head prints them', (files: string[]) => files.map((json, n) => `==> ${n}.json <==\n${json}`).join('\n')],
   ])('%s become three files in a preview', async (_, join) => {
-    const { paste, getFile, emails } = open()
+    const { paste, getFile, emails } = await open()
     const { accounts, files } = await paste(join(['ada', 'eve', 'bob'].map(getFile)))
     expect(accounts).toBeNull()
     expect(files.map(({ email, verdict }) => [email, verdict])).toEqual([
@@ -71,7 +71,7 @@ describe('several texts in one paste', () => {
   })
 
   test('with the last one cut off keep the complete ones and name the other', async () => {
-    const { paste, getFile, emails } = open()
+    const { paste, getFile, emails } = await open()
     const { files } = await paste(`${getFile('ada')}\n${getFile('eve').slice(0, 200)}`)
     expect(files.map(({ file, verdict, reason }) => [file, verdict, reason])).toEqual([
       ['The pasted text (1 of 2)', 'new', null],
@@ -81,7 +81,7 @@ describe('several texts in one paste', () => {
   })
 
   test('braces and quotes inside strings do not separate texts', async () => {
-    const { paste, getFile } = open()
+    const { paste, getFile } = await open()
     const document = JSON.parse(getFile('ada'))
     const { accounts } = await paste(JSON.stringify({ note: 'a "}" and a \\ and {', ...document }))
     expect(accounts).toHaveLength(1)
@@ -97,7 +97,7 @@ describe('text that is not an auth.json', () => {
     ['a cut-off file', '{"tokens":{"id_token":"', 'The pasted text is not valid JSON.'],
     ['nothing', ' \n', 'Select a file or paste the text of an auth.json.'],
   ])('%s is reported in the form, which keeps its content', async (_, text, sentence) => {
-    const { ask, emails } = open()
+    const { ask, emails } = await open()
     const answer = await ask(text, FRAGMENT)
     expect(answer.headers.get('hx-retarget')).toBe('#form-files-problem')
     expect(await answer.text()).toContain(sentence)
@@ -105,7 +105,7 @@ describe('text that is not an auth.json', () => {
   })
 
   test('without scripts the preview gives the reason', async () => {
-    const { ask, app } = open()
+    const { ask, app } = await open()
     const answer = await ask('my auth file', { accept: 'text/html' })
     expect(answer.status).toBe(303)
     expect(answer.headers.get('location')).toStartWith('/accounts/new/import?draft=imp_')

@@ -2,14 +2,15 @@
 import { describe, expect, test } from 'bun:test'
 import type { ImportValue } from '../../views/accounts/new-import.tsx'
 import { type TestApp, testApp } from '../support/app.ts'
+import { FORMS } from '../support/imports.ts'
 import { people, problem, type TestUser } from '../support/people.ts'
 import { AUTH_CLAIM, decodeJwt, unsignedJwt } from '../support/upstream/tokens.ts'
 import { getZip, type Packed } from '../support/zip.ts'
 
-const open = (accounts = 0) => {
-  const app = testApp({ accounts })
+const open = async (accounts = 0) => {
+  const app = await testApp({ accounts })
   const { as, audit } = people(app)
-  const admin = as('admin')
+  const admin = await as('admin')
   const send = async (who: TestUser, files: Record<string, string | Uint8Array<ArrayBuffer>>, path: string) => {
     const form = new FormData()
     for (const [name, data] of Object.entries(files)) form.append('auth_json', new File([data], name))
@@ -65,7 +66,7 @@ const verdicts = ({ files }: ImportValue) => files.map(({ file, verdict }) => [f
 
 describe('looking', () => {
   test('distinguishes new, same, newer, older and broken files, with the reason', async () => {
-    const { app, look, rows } = open(2)
+    const { app, look, rows } = await open(2)
     const [ada, eve] = app.members
     const before = rows()
     const seen = await look({
@@ -105,8 +106,28 @@ describe('looking', () => {
     expect(JSON.stringify(seen)).not.toContain('rt_newer')
   })
 
+  test('reads the files of other tools, and names one that has only a refresh token', async () => {
+    const { app, look, importAll } = await open()
+    const [ada, eve] = [app.upstream.addAccount(), app.upstream.addAccount()]
+    const files = {
+      'cpa.json': JSON.stringify(FORMS.cliproxyapi?.(ada)),
+      'opencode.json': JSON.stringify(FORMS.opencode?.(eve)),
+      'minimal.json': JSON.stringify({ refreshToken: 'rt_alone' }),
+    }
+    const seen = await look(files)
+    expect(verdicts(seen)).toEqual([
+      ['cpa.json', 'new'],
+      ['opencode.json', 'new'],
+      ['minimal.json', 'broken'],
+    ])
+    expect(seen.files[2]?.reason).toContain('It has only a refresh token.')
+    expect(await (await importAll(files)).json()).toMatchObject({
+      accounts: [{ email: ada.email }, { email: eve.email }],
+    })
+  })
+
   test('an older file changes nothing, unless the account needs sign-in', async () => {
-    const { app, look } = open(1)
+    const { app, look } = await open(1)
     const [ada] = app.members
     const older = { 'older.json': renewed(ada!.sim.authJson(), '2025-12-01T00:00:00Z', 'rt_old') }
     expect(verdicts(await look(older))).toEqual([['older.json', 'older']])
@@ -115,7 +136,7 @@ describe('looking', () => {
   })
 
   test('a file without a date has the age of its tokens, and changes nothing if they have none either', async () => {
-    const { app, look, importAll } = open(1)
+    const { app, look, importAll } = await open(1)
     const [ada] = app.members
     const undated = (json: string, tokens: object = {}) => {
       const { last_refresh: _, ...document } = JSON.parse(json)
@@ -146,7 +167,7 @@ describe('looking', () => {
   })
 
   test('tokens that ChatGPT rejected are marked', async () => {
-    const { app, look } = open(1)
+    const { app, look } = await open(1)
     app.sqlite.run("UPDATE accounts SET status = 'reauth_required'")
     const again = await look({ 'again.json': app.members[0]!.sim.authJson() })
     expect(again.files[0]?.reason).toBe(
@@ -155,7 +176,7 @@ describe('looking', () => {
   })
 
   test('only the newest of several files of one account is recommended', async () => {
-    const { app, look } = open()
+    const { app, look } = await open()
     const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     const seen = await look({
       'may.json': renewed(json, '2026-05-01T00:00:00Z', 'a'),
@@ -173,7 +194,7 @@ describe('looking', () => {
   })
 
   test('another address, workspace or user is a separate account', async () => {
-    const { app, look } = open()
+    const { app, look } = await open()
     const json = JSON.parse(app.upstream.addAccount().authJson())
     const seat = (email: string, workspace: string, user: string) => {
       const auth = { chatgpt_account_id: workspace, chatgpt_user_id: user }
@@ -192,7 +213,7 @@ describe('looking', () => {
   })
 
   test('a ZIP is opened, and shadow and other files in it are ignored', async () => {
-    const { app, look } = open()
+    const { app, look } = await open()
     const packed: Packed[] = ['ada', 'eve'].map((name) => ({
       name: `${name}/auth.json`,
       text: app.upstream.addAccount({ email: `${name}@example.test` }).authJson(),
@@ -207,7 +228,7 @@ describe('looking', () => {
   })
 
   test('a file can be UTF-16, as PowerShell writes it, also in a ZIP', async () => {
-    const { app, look } = open()
+    const { app, look } = await open()
     const utf16 = (name: string) =>
       Buffer.from(`\uFEFF${app.upstream.addAccount({ email: `${name}@example.test` }).authJson()}`, 'utf16le')
     const files = {
@@ -219,7 +240,7 @@ describe('looking', () => {
   })
 
   test('the direct import takes a ZIP, too', async () => {
-    const { app, importAll, emails } = open()
+    const { app, importAll, emails } = await open()
     const zip = getZip([{ name: 'auth.json', text: app.upstream.addAccount({ email: 'ada@example.test' }).authJson() }])
     expect((await importAll({ 'one.zip': zip, 'two.zip': getZip([]) })).status).toBe(200)
     expect(emails()).toEqual(['ada@example.test'])
@@ -227,16 +248,16 @@ describe('looking', () => {
   })
 
   test('is rejected without a file, as JSON, or for a viewer', async () => {
-    const { admin, as, preflight } = open()
+    const { admin, as, preflight } = await open()
     expect(await problem(await preflight({}))).toEqual([400, 'invalid_auth_json'])
     expect(await problem(await preflight({ '': '' }))).toEqual([400, 'invalid_auth_json'])
     const json = await admin.ask('POST /api/accounts/import/preflight', { json: {} })
     expect(await problem(json)).toEqual([400, 'invalid_auth_json'])
-    expect(await problem(await preflight({ a: 'b' }, as('viewer')))).toEqual([403, 'permission_required'])
+    expect(await problem(await preflight({ a: 'b' }, await as('viewer')))).toEqual([403, 'permission_required'])
   })
 
   test('archives that unpack to too much share one limit on what is read', async () => {
-    const { app, look } = open()
+    const { app, look } = await open()
     const good = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     const large = getZip(Array.from({ length: 300 }, (_, n) => ({ name: `${n}.json`, text: ' '.repeat(64 * 1024) })))
     const small = getZip([{ name: 'ada.json', text: good }])
@@ -248,7 +269,7 @@ describe('looking', () => {
   })
 
   test('more than 1000 files are rejected, however they are packed', async () => {
-    const { preflight } = open()
+    const { preflight } = await open()
     const zip = getZip(Array.from({ length: 501 }, (_, n) => ({ name: `${n}.json`, text: '{}' })))
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`${n}.json`, '{}']))
     expect(await problem(await preflight(many))).toEqual([400, 'invalid_auth_json'])
@@ -258,7 +279,7 @@ describe('looking', () => {
   })
 
   test('a file far larger than the client writes is broken, and a body over 32 MiB is rejected', async () => {
-    const { admin, look } = open()
+    const { admin, look } = await open()
     expect((await look({ 'big.json': 'x'.repeat(66_000) })).files[0]?.reason).toBe(
       'The file is too large. An auth.json has a few kilobytes; Sluice reads up to 64 KB.',
     )
@@ -268,7 +289,7 @@ describe('looking', () => {
   })
 
   test('a form has the same limit of fields as any other', async () => {
-    const { admin } = open()
+    const { admin } = await open()
     const headers = { 'content-type': 'application/x-www-form-urlencoded' }
     const send = (body: string) => admin.ask('POST /api/accounts/import/preflight', { body, headers })
     expect(await problem(await send(`auth_json=x${'&a'.repeat(4000)}`))).toEqual([413, 'payload_too_large'])
@@ -278,7 +299,7 @@ describe('looking', () => {
 
 describe('choosing', () => {
   const two = async () => {
-    const world = open()
+    const world = await open()
     const [ada, eve] = ['ada', 'eve'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
     const seen = await world.look({ 'ada.json': ada!.authJson(), 'eve.json': eve!.authJson(), 'broken.json': '{' })
     return { ...world, ...seen }
@@ -297,11 +318,11 @@ describe('choosing', () => {
       },
     ])
     expect(emails()).toEqual(['eve@example.test'])
-    expect(audit().map(({ event }) => event)).toEqual(['account_imported'])
+    expect((await audit()).map(({ event }) => event)).toEqual(['account_imported'])
   })
 
   test('says that a paused account is still paused', async () => {
-    const { app, admin, look, choose } = open(1)
+    const { app, admin, look, choose } = await open(1)
     const [{ id, sim }] = app.members as [(typeof app.members)[0]]
     await admin.ask(`POST /api/accounts/${id}/pause`)
     sim.signInAgain()
@@ -320,7 +341,7 @@ describe('choosing', () => {
     const [one, other] = await Promise.all(answers.map((answer) => answer.json() as Promise<ImportValue>))
     expect(one?.accounts).toHaveLength(2)
     expect(other).toEqual(one!)
-    expect(audit()).toHaveLength(2)
+    expect(await audit()).toHaveLength(2)
   })
 
   test.each([
@@ -335,7 +356,7 @@ describe('choosing', () => {
 
   test('belongs to the user who sent the files', async () => {
     const { choose, preflightId, as, emails } = await two()
-    expect(await problem(await choose(preflightId, ['0'], as('operator')))).toEqual([404, 'import_not_found'])
+    expect(await problem(await choose(preflightId, ['0'], await as('operator')))).toEqual([404, 'import_not_found'])
     expect(emails()).toEqual([])
   })
 
@@ -344,13 +365,13 @@ describe('choosing', () => {
     await app.clock.advance('15m')
     expect(await problem(await choose(preflightId, ['0']))).toEqual([404, 'import_not_found'])
     const { preflightId: second } = await look({ 'a.json': '{' })
-    app.restart()
+    await app.restart()
     expect(await problem(await choose(second, ['0']))).toEqual([404, 'import_not_found'])
   })
 
   test('keeps the latest eight previews of a user, and does not affect those of others', async () => {
     const { choose, preflightId, look, preflight, as } = await two()
-    const operator = as('operator')
+    const operator = await as('operator')
     const theirs = (await (await preflight({ 'a.json': '{' }, operator)).json()) as ImportValue // as: its id
     const later: string[] = []
     for (let n = 0; n < 8; n++) later.push((await look({ 'a.json': '{' })).preflightId)
@@ -361,7 +382,10 @@ describe('choosing', () => {
 })
 
 describe('the page', () => {
-  const getPage = async ({ admin, look }: ReturnType<typeof open>, files: Record<string, string>): Promise<string> => {
+  const getPage = async (
+    { admin, look }: Awaited<ReturnType<typeof open>>,
+    files: Record<string, string>,
+  ): Promise<string> => {
     const { preflightId } = await look(files)
     const answer = await admin.ask(`GET /accounts/new/import?draft=${preflightId}`, {
       headers: { accept: 'text/html' },
@@ -370,7 +394,7 @@ describe('the page', () => {
   }
 
   test('counts the results of several files, and shows that of one beside it', async () => {
-    const world = open(1)
+    const world = await open(1)
     const stored = world.app.members[0]!.sim.authJson()
     const [eve, bob] = ['eve', 'bob'].map((name) => world.app.upstream.addAccount({ email: `${name}@example.test` }))
     const files = { 'a.json': stored, 'b.json': eve!.authJson(), 'c.json': bob!.authJson(), 'd.json': '{' }
@@ -382,7 +406,7 @@ describe('the page', () => {
 
 describe('without scripts', () => {
   test('the pages lead from the files to the accounts', async () => {
-    const { app, admin, emails } = open()
+    const { app, admin, emails } = await open()
     const form = new FormData()
     const json = app.upstream.addAccount({ email: 'ada@example.test' }).authJson()
     form.append('auth_json', new File([json], 'auth.json'))

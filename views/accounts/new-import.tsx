@@ -76,7 +76,10 @@ const Choose: FC<Omit<ImportProps, 'draft'>> = ({ problem }) => (
         <Submit>Import</Submit>
         <Leave label="Cancel" />
       </div>
-      <p class="muted small">If something needs a decision, you’ll see a preview first.</p>
+      <p class="muted small">
+        If something needs a decision, you’ll see a preview first. Coming from codex-lb, CLIProxyAPI or another tool?{' '}
+        <a href="/accounts/import">Import from another tool</a>.
+      </p>
     </StepForm>
   </AddFrame>
 )

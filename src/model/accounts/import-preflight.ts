@@ -1,8 +1,10 @@
 /** The preview of an import, file by file, before anything is written; and the files kept until the user decides. */
+
 import type { Db } from '../../../db/commit.ts'
-import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { Drafts, type Draft as MemoryDraft } from '../../lib/drafts.ts'
 import { MINUTE_MS } from '../../lib/durations.ts'
+import { mapInOrder } from '../../lib/in-order.ts'
 import type { Random } from '../../lib/random.ts'
 import type { Sealer } from '../../lib/seal.ts'
 import { inSlices } from '../../lib/slices.ts'
@@ -10,7 +12,7 @@ import { type AuthFile, type ImportFailure, readAuthFiles } from './account-impo
 import { findMatchingAccount, isNewer } from './account-intake.ts'
 import { getStatusUnderPause } from './account-state.ts'
 import { openTokens } from './account-tokens.ts'
-import { displayName } from './accounts.ts'
+import { type AccountRow, displayName } from './accounts.ts'
 import type { AccountIdentity, ImportedAccount } from './auth-json.ts'
 
 /** `newer` replaces what is stored; `same`, `older` and `undated` (unknown age) change nothing. */
@@ -39,35 +41,45 @@ export const checkFiles = async (
   { sealer, clock, failures }: { sealer: Sealer; clock: Clock; failures: readonly ImportFailure[] },
 ): Promise<PreflightEntry[]> => {
   const now = clock.now()
-  const entries = await inSlices(clock, files, (slice) => slice.map((file) => judge(db, file, { sealer, now })))
+  const entries = await inSlices(clock, files, (slice) => mapInOrder(slice, (file) => judge(db, file, { sealer, now })))
   const broken = failures.map(({ file, message }) => brokenEntry(file, message))
   for (const rivals of getSeats(entries)) markOutdated(rivals)
   return [...entries, ...broken].map((entry, index) => ({ ...entry, id: String(index) }))
 }
 
-const judge = (db: Db, file: AuthFile, { sealer, now }: { sealer: Sealer; now: number }): PreflightEntry => {
+const judge = async (
+  db: Db,
+  file: AuthFile,
+  { sealer, now }: { sealer: Sealer; now: number },
+): Promise<PreflightEntry> => {
   const { accounts, failures } = readAuthFiles([file])
   const account = accounts[0]
   if (!account) return brokenEntry(file.name, failures[0]?.message ?? 'cannot be read.')
-  const row = findMatchingAccount(db, account.identity)
-  const entry = { id: '', file: file.name, account }
-  if (!row) return { ...entry, verdict: 'new', reason: null, existing: null }
-  const existing = { accountId: row.id, displayName: displayName(row) }
+  const row = await findMatchingAccount(db, account.identity)
+  const existing = row ? { accountId: row.id, displayName: displayName(row) } : null
+  return { id: '', file: file.name, account, existing, ...judgeTokens(account, row ?? null, { sealer, now }) }
+}
+
+/** The effect of importing `account` on `row`, the stored account of the same seat. `row` is null if there is none. */
+export const judgeTokens = (
+  account: ImportedAccount,
+  row: AccountRow | null,
+  { sealer, now }: { sealer: Sealer; now: number },
+): { verdict: Verdict; reason: string | null } => {
+  if (row === null) return { verdict: 'new', reason: null }
   const isSame = openTokens(sealer, row).refreshToken === account.tokens.refreshToken
   if (isNewer(account, row, { sealer, now })) {
     const why = isSame ? 'these are the same tokens, so importing them only tries them again' : 'these tokens may work'
     const reason = getStatusUnderPause(row) === 'reauth_required' ? `The account needs sign-in, and ${why}.` : null
-    return { ...entry, verdict: 'newer', reason, existing }
+    return { verdict: 'newer', reason }
   }
-  if (isSame) return { ...entry, verdict: 'same', reason: 'These tokens are already stored.', existing }
+  if (isSame) return { verdict: 'same', reason: 'These tokens are already stored.' }
   return account.lastRefreshAt === null
     ? {
-        ...entry,
         verdict: 'undated',
         reason: 'The file does not say when its tokens were refreshed, so the stored ones are kept.',
-        existing,
       }
-    : { ...entry, verdict: 'older', reason: 'The stored tokens are newer, so these no longer work.', existing }
+    : { verdict: 'older', reason: 'The stored tokens are newer, so these no longer work.' }
 }
 
 /** Removes the file name, which the table shows separately. */
@@ -107,74 +119,15 @@ export interface ImportOutcome {
   isPaused: boolean
 }
 
-export interface Draft {
-  id: string
-  /** The user who uploaded the files; other users cannot continue. */
-  owner: string
+/** The files of an import between preview and import. */
+export interface ImportPreview {
   entries: readonly PreflightEntry[]
-  /** ms since epoch. */
-  expiresAt: number
-  /** Set after the import, so that sending it twice imports once. */
+  /** Set after the import, when the tokens are dropped. A repeated request returns it instead of importing again. */
   outcome: readonly ImportOutcome[] | null
 }
 
-const TTL_MS = 15 * MINUTE_MS
-/** Per owner. Limits the number of tokens in memory; the oldest drafts are dropped. */
-const MAX_DRAFTS = 8
+export type Draft = MemoryDraft<ImportPreview>
 
-/** Files between preview and import, in memory only. */
-export class ImportDrafts {
-  readonly #clock: Clock
-  readonly #random: Random
-  readonly #drafts = new Map<string, Draft>()
-  /** Running imports. */
-  readonly #underWay = new Map<string, Promise<void>>()
-
-  constructor(clock: Clock, random: Random) {
-    this.#clock = clock
-    this.#random = random
-  }
-
-  keep(owner: string, entries: readonly PreflightEntry[]): Draft {
-    this.#forgetOld()
-    const id = this.#random.id('imp')
-    const draft: Draft = { id, owner, entries, expiresAt: this.#clock.now() + TTL_MS, outcome: null }
-    this.#drafts.set(id, draft)
-    const theirs = [...this.#drafts.values()].filter((other) => other.owner === owner)
-    for (const old of theirs.slice(0, -MAX_DRAFTS)) this.#drafts.delete(old.id)
-    return draft
-  }
-
-  /** Throws `import_not_found`, also for another user's draft. */
-  get(id: string, owner: string): Draft {
-    this.#forgetOld()
-    const draft = this.#drafts.get(id)
-    if (draft?.owner !== owner) throw new AppError('import_not_found')
-    return draft
-  }
-
-  /**
-   * Imports `draft` once, also for parallel calls. Drops the tokens and keeps the result. If `run` fails, it can be
-   * retried.
-   */
-  finish(draft: Draft, run: () => Promise<readonly ImportOutcome[]>): Promise<void> {
-    const running = this.#underWay.get(draft.id) ?? this.#finish(draft, run)
-    this.#underWay.set(draft.id, running)
-    return running
-  }
-
-  async #finish(draft: Draft, run: () => Promise<readonly ImportOutcome[]>): Promise<void> {
-    try {
-      const outcome = await run()
-      const entries = draft.entries.map((entry) => ({ ...entry, account: null }))
-      if (this.#drafts.has(draft.id)) this.#drafts.set(draft.id, { ...draft, entries, outcome })
-    } finally {
-      this.#underWay.delete(draft.id)
-    }
-  }
-
-  #forgetOld(): void {
-    const now = this.#clock.now()
-    for (const [id, { expiresAt }] of this.#drafts) if (expiresAt <= now) this.#drafts.delete(id)
-  }
-}
+/** Limits the number of tokens in memory. */
+export const importDrafts = (clock: Clock, random: Random): Drafts<ImportPreview> =>
+  new Drafts(clock, random, { prefix: 'imp', ttlMs: 15 * MINUTE_MS, max: 8 })

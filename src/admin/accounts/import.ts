@@ -1,27 +1,27 @@
 /** `/api/accounts/import`: one or several `auth.json` files of the Codex CLI, imported directly or after a preview. */
 import { z } from 'zod'
-import { commit, notice } from '../../db/commit.ts'
-import type { ImportValue, PreflightFile } from '../../views/accounts/new-import.tsx'
-import { actor } from '../auth/principal.ts'
-import type { Ctx } from '../boot/bindings.ts'
-import { AppError } from '../errors.ts'
-import { body, maxBody, readForm } from '../http/body.ts'
-import { requires } from '../http/gates.ts'
-import { createHandlers } from '../http/handlers.ts'
-import { getPathId } from '../http/path-id.ts'
-import { Flag, query } from '../http/query.ts'
-import { representation } from '../http/representation.ts'
-import { iso, isoOrNull } from '../lib/iso.ts'
-import { inSlices } from '../lib/slices.ts'
-import type { ZipBudget } from '../lib/zip.ts'
+import { commit, notice } from '../../../db/commit.ts'
+import type { ImportValue, PreflightFile } from '../../../views/accounts/new-import.tsx'
+import { actor } from '../../auth/principal.ts'
+import type { Ctx } from '../../boot/bindings.ts'
+import { AppError } from '../../errors.ts'
+import { body, maxBody, readForm } from '../../http/body.ts'
+import { requires } from '../../http/gates.ts'
+import { createHandlers } from '../../http/handlers.ts'
+import { getPathId } from '../../http/path-id.ts'
+import { Flag, query } from '../../http/query.ts'
+import { representation } from '../../http/representation.ts'
+import { iso, isoOrNull } from '../../lib/iso.ts'
+import { inSlices } from '../../lib/slices.ts'
+import type { ZipBudget } from '../../lib/zip.ts'
 import {
   type ImportFailure,
   mergeByAccount,
   readAuthFiles,
   importAccounts as store,
-} from '../model/accounts/account-import.ts'
-import type { ImportedRow } from '../model/accounts/account-intake.ts'
-import { displayName } from '../model/accounts/accounts.ts'
+} from '../../model/accounts/account-import.ts'
+import type { ImportedRow } from '../../model/accounts/account-intake.ts'
+import { displayName } from '../../model/accounts/accounts.ts'
 import {
   asAuthFiles,
   importBudget,
@@ -29,16 +29,16 @@ import {
   MAX_IMPORT_FILES,
   type OpenedFiles,
   openFile,
-} from '../model/accounts/auth-files.ts'
-import type { ImportedAccount } from '../model/accounts/auth-json.ts'
+} from '../../model/accounts/auth-files.ts'
+import type { ImportedAccount } from '../../model/accounts/auth-json.ts'
 import {
   checkFiles,
   type Draft,
   type ImportOutcome,
   isWorthwhile,
   type PreflightEntry,
-} from '../model/accounts/import-preflight.ts'
-import { replyWithImport } from './new-account-reply.tsx'
+} from '../../model/accounts/import-preflight.ts'
+import { replyWithImport } from './new-reply.tsx'
 
 const FIELD = 'auth_json'
 
@@ -51,8 +51,8 @@ export const importAccounts = createHandlers(
   maxBody(MAX_IMPORT_BYTES),
   async (c) => {
     const uploaded = await uploads(c)
-    c.var.passAgain(c)
-    const read = await inSlices(c.env.clock, uploaded.files, (slice) => [readAuthFiles(slice)])
+    await c.var.passAgain(c)
+    const read = await inSlices(c.env.clock, uploaded.files, async (slice) => [readAuthFiles(slice)])
     const accounts = read.flatMap((slice) => slice.accounts)
     const failures = [...uploaded.failures, ...read.flatMap((slice) => slice.failures)]
     if (accounts.length === 0) throw allBad(failures)
@@ -69,7 +69,7 @@ const keep = async (c: Ctx, accounts: readonly ImportedAccount[]): Promise<Impor
   try {
     return mergeByAccount(await inSlices(clock, accounts, (slice) => commit(db, (tx) => store(tx, slice, doing))))
   } finally {
-    commit(db, (tx) => notice(tx, 'accounts'))
+    await commit(db, async (tx) => notice(tx, 'accounts'))
   }
 }
 
@@ -88,12 +88,12 @@ export const preflightImport = createHandlers(
   async (c) => {
     const { db, sealer, clock, importDrafts } = c.env
     const uploaded = await uploads(c)
-    c.var.passAgain(c)
+    await c.var.passAgain(c)
     const entries = await checkFiles(db, uploaded.files, { sealer, clock, failures: uploaded.failures })
     // With scripts, the form keeps its contents.
     const isInvalid = entries.every(({ verdict }) => verdict === 'broken')
     if (isInvalid && representation(c) === 'fragment') throw allBad(getFailures(entries))
-    const draft = importDrafts.keep(c.var.principal.id, entries)
+    const draft = importDrafts.keep(c.var.principal.id, { entries, outcome: null })
     const [only] = entries
     if (c.req.valid('query').importSingle && entries.length === 1 && only?.account && isWorthwhile(only))
       await finish(c, draft, [only.account])
@@ -104,8 +104,16 @@ export const preflightImport = createHandlers(
 const getFailures = (entries: readonly PreflightEntry[]): ImportFailure[] =>
   entries.map(({ file, reason }) => ({ file, message: (reason ?? '').replace(/^The file/, file) }))
 
+/** Imports `draft` once, also for parallel calls. If it fails, it can be retried. */
 const finish = (c: Ctx, draft: Draft, accounts: readonly ImportedAccount[]): Promise<void> =>
-  c.env.importDrafts.finish(draft, async () => (await keep(c, accounts)).map(getOutcome))
+  c.env.importDrafts.update(draft, async (content) =>
+    content.outcome
+      ? content
+      : {
+          outcome: (await keep(c, accounts)).map(getOutcome),
+          entries: content.entries.map((entry) => ({ ...entry, account: null })),
+        },
+  )
 
 const Choice = z.strictObject({
   files: z
@@ -124,7 +132,7 @@ export const importChosen = createHandlers(
   body(Choice),
   async (c) => {
     const draft = getDraft(c, getPathId(c))
-    if (draft.outcome === null) {
+    if (draft.content.outcome === null) {
       const accounts = chosen(draft, c.req.valid('json').files)
       await finish(c, draft, accounts)
     }
@@ -132,7 +140,7 @@ export const importChosen = createHandlers(
   },
 )
 
-const chosen = ({ entries }: Draft, ids: readonly string[]) =>
+const chosen = ({ content: { entries } }: Draft, ids: readonly string[]) =>
   [...new Set(ids)].map((id) => {
     const account = entries.find((entry) => entry.id === id)?.account
     if (account) return account
@@ -145,14 +153,18 @@ const chosen = ({ entries }: Draft, ids: readonly string[]) =>
 /** Throws `import_not_found`. */
 export const draftValue = (c: Ctx, id: string): ImportValue => importValue(c, getDraft(c, id))
 
-const getDraft = (c: Ctx, id: string): Draft => c.env.importDrafts.get(id, c.var.principal.id)
+const getDraft = (c: Ctx, id: string): Draft => {
+  const draft = c.env.importDrafts.get(id, c.var.principal.id)
+  if (draft === null) throw new AppError('import_not_found')
+  return draft
+}
 
-const importValue = (c: Ctx, { id: preflightId, entries, expiresAt, outcome }: Draft): ImportValue => ({
+const importValue = (c: Ctx, { id: preflightId, expiresAt, content }: Draft): ImportValue => ({
   preflightId,
   expiresAt: iso(expiresAt),
   generatedAt: iso(c.env.clock.now()),
-  files: entries.map(getFile),
-  accounts: outcome,
+  files: content.entries.map(getFile),
+  accounts: content.outcome,
 })
 
 const getFile = ({ id, file, verdict, reason, account, existing }: PreflightEntry): PreflightFile => ({
@@ -203,7 +215,7 @@ const uploads = async (c: Ctx): Promise<OpenedFiles> => {
 const requireFew = ({ length }: readonly unknown[]): void => {
   if (length > MAX_IMPORT_FILES)
     throw new AppError('invalid_auth_json', {
-      message: `You can import at most ${MAX_IMPORT_FILES} files in one go.`,
+      message: `You can import at most ${MAX_IMPORT_FILES} files at a time.`,
       param: FIELD,
     })
 }

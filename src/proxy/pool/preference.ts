@@ -1,16 +1,17 @@
 /** Which of the eligible accounts comes first: the owner, then health tier, routing policy and strategy. */
 import { type Health, isFailing } from '../../model/accounts/account-health.ts'
 import { isExhausted, usedNow, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
-import type { SkipReason } from '../../model/log/skip-reasons.ts'
+import type { Considered, SkipReason } from '../../model/log/skip-reasons.ts'
 import type { Verdicts } from './eligibility.ts'
+import { isWithinRest, type MovePrices, movePays, priceMoves } from './move-price.ts'
 import { bypassesTiers, type Candidate, type PolicyContext, type Ranked, type RoutingPolicy, rank } from './policies.ts'
 import type { Owner, SelectionNeeds } from './selection-needs.ts'
 
 /**
- * At this use of the five-hour window, conversations move to an account below it (percent used, running turns not
- * counted).
+ * From this use of the five-hour window on, a move is weighed (percent used, running turns not counted). Below it a
+ * conversation always stays. Whether it then moves is decided by the prices of `move-price.ts`.
  */
-const STICKY_PERCENT = 95
+const WEIGH_PERCENT = 95
 /** A probing account unused for this long gets one turn before healthy ones. */
 const PROBE_AFTER_MS = 60_000
 
@@ -28,10 +29,13 @@ export const choose = (
     return keep
   }
   let pool = narrow(eligible, withIncludedQuota(eligible, ctx), 'paid_credits_last')
-  const owner = keptOwner(pool, needs, ctx)
-  if (owner) pool = narrow(pool, [owner], 'not_owner')
-  else if (bypassesTiers(ctx.strategy)) pool = narrow(pool, getSteady(pool, ctx.now), 'lower_tier')
-  else {
+  const { owner, whyNot } = weighOwners(pool, { named: needs.owner, ctx, verdicts })
+  if (whyNot) {
+    for (const candidate of pool) verdicts.get(candidate.id)!.skipped = whyNot(candidate) // as above
+    pool = pool.filter(({ id }) => verdicts.get(id)?.skipped === null)
+  }
+  if (!owner && bypassesTiers(ctx.strategy)) pool = narrow(pool, getSteady(pool, ctx.now), 'lower_tier')
+  else if (!owner) {
     pool = narrow(pool, bestTier(pool, ctx.now), 'lower_tier')
     pool = narrow(pool, bestClass(pool), 'policy_class')
   }
@@ -51,6 +55,33 @@ export const choose = (
 export const isMove = (owner: Owner | null, id: string): boolean =>
   owner !== null && owner.id !== id && owner.successor !== id
 
+/** Reasons that Sluice has for skipping an account that could serve the request. */
+const COULD_SERVE: ReadonlySet<SkipReason | null> = new Set([
+  'at_cap',
+  'reserved',
+  'burn_window_closed',
+  'paid_credits_last',
+])
+
+/**
+ * Whether the move to `target` was avoidable: the account with the cache could have served the request, and moving costs
+ * more than staying. The log then shows both prices.
+ */
+export const isAvoidable = (
+  target: Candidate,
+  candidates: readonly Candidate[],
+  { owner, ctx, verdicts }: { owner: Owner | null; ctx: PolicyContext; verdicts: Verdicts },
+): boolean => {
+  const { lastUse = null } = owner ?? {}
+  const home = candidates.find(({ id }) => id === lastUse?.accountId)
+  if (!lastUse || !home || lastUse.units <= 0) return false
+  const verdict = verdicts.get(home.id)! // all have one
+  if (!COULD_SERVE.has(verdict.skipped) || !canServeOn(home, ctx.now)) return false
+  const prices = priceMoves(home, lastUse, ctx)
+  pays(home, prices, verdict) // puts its price into the log
+  return !pays(target, prices, verdicts.get(target.id)!) && isWithinRest(prices.stayPercent) // all have a verdict
+}
+
 /** When paid credits come last: accounts with included quota, if any. Otherwise all. */
 export const withIncludedQuota = (
   pool: readonly Candidate[],
@@ -61,19 +92,69 @@ export const withIncludedQuota = (
   return included.length > 0 ? included : pool
 }
 
-/**
- * The owner or its heir, if the conversation should stay: not when it is over budget and another available account is
- * not.
- */
-const keptOwner = (eligible: readonly Candidate[], { owner }: SelectionNeeds, ctx: PolicyContext): Candidate | null => {
-  if (!owner) return null
-  const mayStay = (kept: Candidate) => isAlwaysSticky(kept, ctx) || !eligible.some((other) => isFit(other, ctx.now))
-  for (const name of [owner.id, owner.successor]) {
-    const kept = eligible.find(({ id }) => id === name)
-    if (kept && mayStay(kept)) return kept
-  }
-  return null
+interface Weighed {
+  /** The owner or its successor if the conversation stays there. */
+  owner: Candidate | null
+  /** Why the conversation is not served by the account; null: it may be, or there is no owner. */
+  whyNot: ((candidate: Candidate) => SkipReason | null) | null
 }
+
+const NO_OWNER: Weighed = Object.freeze({ owner: null, whyNot: null })
+
+interface Weighing {
+  named: Owner | null
+  ctx: PolicyContext
+  verdicts: Verdicts
+}
+
+/**
+ * The conversation may move if the owner and its successor are over budget or failing, and another account is not. If
+ * the account with the cache can still serve, the move must also cost less than staying there.
+ */
+const weighOwners = (eligible: readonly Candidate[], { named, ctx, verdicts }: Weighing): Weighed => {
+  if (!named) return NO_OWNER
+  const owners: Candidate[] = []
+  for (const name of [named.id, named.successor ?? null]) {
+    const owner = name === null ? undefined : eligible.find(({ id }) => id === name)
+    if (owner && isAlwaysSticky(owner, ctx)) return stayOn(owner)
+    if (owner) owners.push(owner)
+  }
+  const [first] = owners
+  if (!first) return NO_OWNER
+  const { lastUse } = named
+  const home = owners.find(({ id }) => id === lastUse?.accountId)
+  const isPriced = lastUse && lastUse.units > 0 && home && canServeOn(home, ctx.now)
+  const prices = isPriced ? priceMoves(home, lastUse, ctx) : null
+  const stayer = prices && home ? home : first
+  const tooDear = prices && eligible.filter((each) => !pays(each, prices, verdicts.get(each.id)!)) // all have a verdict
+  const isTooDear = (each: Candidate) => tooDear?.includes(each) === true
+  if (!eligible.some((each) => isFit(each, ctx.now) && !isTooDear(each))) return stayOn(stayer, isTooDear)
+  const whyNot = (each: Candidate) => {
+    if (each === stayer) return null
+    if (!isFit(each, ctx.now)) return 'lower_tier'
+    return isTooDear(each) ? 'move_costs_more' : null
+  }
+  return { owner: null, whyNot }
+}
+
+const stayOn = (owner: Candidate, isTooDear: (candidate: Candidate) => boolean = () => false): Weighed => ({
+  owner,
+  whyNot: (each) => (each === owner ? null : isTooDear(each) ? 'move_costs_more' : 'not_owner'),
+})
+
+/** Whether a move to the account pays. The log shows the price. */
+const pays = (candidate: Candidate, prices: MovePrices, verdict: Considered): boolean => {
+  if (candidate.id === prices.homeId) {
+    verdict.stayPercent = shownPercent(prices.stayPercent)
+    return true
+  }
+  const movePercent = prices.movePercent(candidate)
+  verdict.movePercent = shownPercent(movePercent)
+  return movePays(movePercent, prices.stayPercent)
+}
+
+const shownPercent = (percent: number | null): number | undefined =>
+  percent === null || !Number.isFinite(percent) ? undefined : Math.round(percent * 100) / 100
 
 /** Whether an available owner keeps its conversation whatever the other accounts are like. */
 export const isAlwaysSticky = (owner: Candidate, { strategy, now }: PolicyContext): boolean =>
@@ -83,8 +164,12 @@ const isFit = (kept: Candidate, now: number): boolean => isUnderBudget(kept, now
 
 const isUnderBudget = ({ usage }: Candidate, now: number): boolean => {
   if (!usage) return true
-  return (usedNow(usage.windows.fiveHour, now) ?? 0) < STICKY_PERCENT && !isExhausted(usage, now).exhausted
+  return (usedNow(usage.windows.fiveHour, now) ?? 0) < WEIGH_PERCENT && !isExhausted(usage, now).exhausted
 }
+
+/** Whether an available account can be expected to serve another request, whatever it costs. */
+const canServeOn = (candidate: Candidate, now: number): boolean =>
+  !isExhausted(candidate.usage, now).exhausted && !keepsFailing(candidate, now)
 
 /**
  * Twice in a row: after the first failure the client may return for the rest of a stream, which only this account can

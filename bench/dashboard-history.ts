@@ -196,7 +196,9 @@ export function inserter<T extends Table>(sqlite: Database, table: T) {
   )
   return (row: { [Property in keyof T['$inferInsert']]: unknown }): void => {
     const given: Record<string, unknown> = row
-    const values = columns.map(([property, column]) => given[property] ?? column.default ?? null)
-    statement.run(...(values as SQLQueryBindings[])) // as: texts, numbers, booleans and null
+    const values = columns.map(
+      ([property, column]) => given[property] ?? (column.hasDefault ? column.mapToDriverValue(column.default) : null),
+    )
+    statement.run(...(values as SQLQueryBindings[])) // as: texts, numbers and null
   }
 }

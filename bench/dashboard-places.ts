@@ -32,6 +32,7 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/accounts/:id': ({ account }) => [`/accounts/${account}`],
   '/accounts/new': () => ['/accounts/new'],
   '/accounts/new/import': () => ['/accounts/new/import'],
+  '/accounts/import': () => ['/accounts/import'],
   '/keys': () => ['/keys'],
   '/keys/new': () => ['/keys/new'],
   '/keys/:id': ({ key }) => [`/keys/${key}`],
@@ -44,6 +45,7 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   '/logs/conversations/:hash': ({ conversation }) => [`/logs/conversations/${conversation}`],
   '/logs/captures': () => ['/logs/captures'],
   '/capture-line': () => ['/capture-line'],
+  '/bell': () => ['/bell'],
   '/reports/strategies': () => ['/reports/strategies'],
   '/reports': ({ account, key }) => [
     '/reports',
@@ -68,6 +70,8 @@ const PAGES: Record<string, (ids: Ids) => string[]> = {
   ],
   '/settings/sources': () => ['/settings/sources'],
   '/settings/sources/new': () => ['/settings/sources/new'],
+  '/settings/alerts': () => ['/settings/alerts'],
+  '/settings/alerts/new': () => ['/settings/alerts/new', '/settings/alerts/new?kind=smtp'],
   '/settings/automations': () => ['/settings/automations'],
   '/settings/automations/new': () => ['/settings/automations/new'],
   '/settings/network': () => ['/settings/network'],
@@ -104,6 +108,7 @@ const LISTS = ['/logs/conversations']
 const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/settings': () => ['/api/settings'],
   '/api/accounts': () => ['/api/accounts'],
+  '/api/accounts/:id/statement': ({ account }) => [`/api/accounts/${account}/statement`],
   '/api/accounts/:id/trends': ({ account }) => [`/api/accounts/${account}/trends`],
   '/api/api-keys': () => ['/api/api-keys'],
   '/api/api-keys/:id/trends': ({ key }) => [`/api/api-keys/${key}/trends`],
@@ -113,6 +118,7 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/conversations/:hash': ({ conversation }) => [`/api/conversations/${conversation}`],
   '/api/sticky-sessions': () => ['/api/sticky-sessions'],
   '/api/model-sources': () => ['/api/model-sources'],
+  '/api/alerts': () => ['/api/alerts', '/api/alerts/channels', '/api/alerts/deliveries'],
   '/api/automations': () => ['/api/automations', '/api/automations/runs'],
   '/api/captures': () => ['/api/captures', '/api/conversation-archive'],
   '/api/quota-planner': () => ['/api/quota-planner/decisions', '/api/quota-planner/forecast'],
@@ -121,12 +127,13 @@ const JSON_TWINS: Record<string, (ids: Ids) => string[]> = {
   '/api/explain': () => ['/api/explain?model=gpt-5.5'],
   '/api/audit-logs': () => ['/api/audit-logs'],
   '/api/dashboard-users': () => ['/api/dashboard-users'],
+  '/api/shares': () => ['/api/shares'],
   '/api/openapi.json': () => ['/api/openapi.json'],
 }
 
 /** Not measured: pages that call the upstream, stream events, or show something this folder does not have. */
 const LEFT_OUT =
-  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|key|settings\/(sources|automations|automations\/runs)\/:id|logs\/(captures\/:id|:id\/captured)|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
+  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(|metrics|apis|doctor.*|logs\/explain|setup|totp|auth\/pending|invite\/:token|key|settings\/(alerts|sources|automations|automations\/runs)\/:id|logs\/(captures\/:id|:id\/captured)|accounts\/new\/(browser|device)|settings\/data\/sizes)$/
 
 const filteredLogs = ({ account, key, requestId, conversation, middle, end }: Ids): string[] => {
   const since = (days: number) => new Date(Date.now() - days * DAY_MS).toISOString()

@@ -83,8 +83,8 @@ async function fillFolder(seed: SluiceSeed, sizes: BigSizes, workDir: string): P
     for (const statement of SUM_UP) sqlite.run(statement)
   })()
   const before = now - (now % HOUR_MS)
-  while (commit(db, (tx) => addUpHours(tx, { before, rows: 50_000 })));
-  addAudit(db, now)
+  while (await commit(db, (tx) => addUpHours(tx, { before, rows: 50_000 })));
+  await addAudit(db, now)
   sqlite.run('PRAGMA wal_checkpoint(TRUNCATE)')
   const keyIds = getIds(sqlite, 'api_keys')
   sqlite.close()
@@ -180,8 +180,8 @@ const SUM_UP = [
    ORDER BY started_at DESC, id DESC LIMIT 1 OFFSET ${EXPLAINED}`,
 ]
 
-const addAudit = (db: Db, now: number): void =>
-  commit(db, (tx) => {
+const addAudit = (db: Db, now: number): Promise<void> =>
+  commit(db, async (tx) => {
     const admin = { id: 'usr_0', name: ADMIN.username, role: 'admin', method: 'password', address: '10.0.0.1' }
-    for (let n = AUDIT_ROWS; n > 0; n--) append(tx, { ...admin, at: now - n * 60_000 }, 'login_success')
+    for (let n = AUDIT_ROWS; n > 0; n--) await append(tx, { ...admin, at: now - n * 60_000 }, 'login_success')
   })

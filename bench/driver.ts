@@ -1,4 +1,5 @@
 /** The load driver, run as a child process: one job as JSON in argv, its result as one JSON line on stdout. */
+import { type Dialect, dialectRequest } from './conversation.ts'
 import { type BodyName, RESPONSES_PATH, requestBody, requestHeaders, sessionId } from './payload.ts'
 import { Connection, type OnData, type Reply, requestBytes } from './raw-client.ts'
 import { percentile } from './stats.ts'
@@ -6,7 +7,16 @@ import { percentile } from './stats.ts'
 export type Target = { name: string; url: string; apiKey: string }
 
 export type DriverJob =
-  | { kind: 'throughput'; target: Target; body: BodyName; clients: number; warmupMs: number; durationMs: number }
+  | {
+      kind: 'throughput'
+      target: Target
+      body: BodyName
+      /** Sends a conversation in this dialect in place of `body`. */
+      dialect?: Dialect
+      clients: number
+      warmupMs: number
+      durationMs: number
+    }
   | { kind: 'ttfb'; targets: Target[]; body: BodyName; warmup: number; requests: number }
   | { kind: 'streams'; target: Target; count: number; rampMs: number; settleMs: number; durationMs: number }
   | { kind: 'drain'; target: Target; bytesPerSecond: number; durationMs: number }
@@ -52,7 +62,7 @@ async function throughput(task: Extract<DriverJob, { kind: 'throughput' }>): Pro
   const start = performance.now() + task.warmupMs
   const end = start + task.durationMs
   const client = async (n: number) => {
-    const request = turnBytes(task.target, task.body, n)
+    const request = turnBytes(task.target, task.body, n, task.dialect)
     let connection = new Connection(task.target.url)
     while (performance.now() < end) {
       const problem = await connection.send(request).then(whatIsWrong, String)
@@ -202,15 +212,19 @@ async function aborts(task: Extract<DriverJob, { kind: 'abort' }>): Promise<Abor
   return result
 }
 
-function turnBytes(target: Target, body: BodyName, client: number): Uint8Array {
+function turnBytes(target: Target, body: BodyName, client: number, dialect?: Dialect): Uint8Array {
   const id = sessionId(client)
+  if (dialect) {
+    const { path, headers, body } = dialectRequest(dialect, id, target.apiKey)
+    return requestBytes(target.url + path, headers, body)
+  }
   return requestBytes(target.url + RESPONSES_PATH, requestHeaders(id, target.apiKey), requestBody(body, id))
 }
 
 /** An error message when a response is not the expected one; otherwise empty. */
 function whatIsWrong(reply: Reply): string {
   if (reply.status !== 200) return `status ${reply.status}`
-  return reply.complete ? '' : `answer of ${reply.bytes} bytes without response.completed`
+  return reply.complete ? '' : `answer of ${reply.bytes} bytes without its last event`
 }
 
 /**

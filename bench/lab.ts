@@ -40,6 +40,8 @@ export type LabOptions = {
   /** Where to keep that folder for the next run. */
   keepIn?: string | undefined
   useBinary: boolean
+  /** Of Sluice; 1 when absent. */
+  processes?: number
 }
 
 export type Lab = {
@@ -66,7 +68,8 @@ export type Lab = {
 export async function openLab(options: LabOptions, report: Report, workDir: string): Promise<Lab> {
   const upstream = await startUpstream()
   const command = sluiceCommand(options.useBinary ? 'binary' : 'source')
-  const seed = command && (await seedSluice(command, upstream.url, workDir))
+  const serve = ['--processes', String(options.processes ?? 1)]
+  const seed = command && (await seedSluice(command, upstream.url, workDir, { serve }))
   if (!seed) report.note(`sluice is not measured: ${options.useBinary ? 'dist/sluice' : 'src/main.ts'} is missing`)
   const overHttp = seed ? [() => freshSluice(upstream, seed, { transport: 'http' })] : []
   const overSockets = seed ? [() => freshSluice(upstream, seed, { transport: 'auto' })] : []
@@ -111,7 +114,7 @@ function inOrder(targets: RunningTarget[]): RunningTarget[] {
 /** A data folder has one server at a time, so each fresh process gets a new folder. */
 async function freshSluice(upstream: Upstream, seed: SluiceSeed, options: SeedOptions): Promise<RunningTarget> {
   await upstream.setMode({ kind: 'burst', groups: 10 })
-  const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), options)
+  const fresh = await seedSluice(seed.command, upstream.url, dirname(seed.dataDir), { ...options, serve: seed.serve })
   return startSluice(fresh, options.transport === 'auto' ? WITH_COLLECT_SIGNAL : {})
 }
 

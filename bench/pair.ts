@@ -1,10 +1,12 @@
 /**
  * What a change saves. Servers of several checkouts run at the same time under the same load, two of each, and are
  * restarted between rounds, because equal processes differ by 3 %. `bun bench/pair.ts RESTARTS FOLDER FOLDER...`; the
- * first folder is the baseline. `FOLDER+capture` runs while everything is captured.
+ * first folder is the baseline. `FOLDER+capture` runs while everything is captured; `FOLDER+chat` and `FOLDER+messages`
+ * get the same conversation on `/v1/chat/completions` and `/v1/messages`.
  */
 import { Database } from 'bun:sqlite'
 import { join } from 'node:path'
+import { isDialect } from './conversation.ts'
 import type { ThroughputResult } from './driver.ts'
 import { cpuMs, mainThreadMs, runCommand } from './processes.ts'
 import { mean } from './stats.ts'
@@ -77,9 +79,9 @@ async function costOfOneStart(upstream: Upstream): Promise<Cost[]> {
 }
 
 async function getServer(folder: string, { url }: Upstream): Promise<RunningTarget> {
-  const [checkout, isCaptured] = folder.split('+')
+  const [checkout, option] = folder.split('+')
   const seed = await seedSluice(['bun', `${checkout}/src/main.ts`], url, workDir)
-  if (isCaptured) await captureAll(seed.dataDir)
+  if (option === 'capture') await captureAll(seed.dataDir)
   return startSluice(seed)
 }
 
@@ -97,7 +99,9 @@ async function captureAll(dataDir: string): Promise<void> {
 async function measured({ folder, target: { url, apiKey, child } }: Running): Promise<Cost & { folder: number }> {
   const before = { cpu: cpuMs(child.pid), main: mainThreadMs(child.pid) }
   const target = { name: 'sluice', url, apiKey }
-  const job = { kind: 'throughput', target, body: '2kb', clients: CLIENTS_EACH, warmupMs: 300, durationMs: 3000 }
+  const [, option] = folders[folder]!.split('+')
+  const load = { body: '2kb', ...(isDialect(option) && { dialect: option }) }
+  const job = { kind: 'throughput', target, ...load, clients: CLIENTS_EACH, warmupMs: 300, durationMs: 3000 }
   const result = JSON.parse(await runCommand(['bun', 'bench/driver.ts', JSON.stringify(job)], {})) as ThroughputResult // the driver's own
   if (result.failures > 0) throw new Error(`${url}: ${result.failures} failures, first: ${result.firstFailure}`)
   const perRequest = (ms: number) => (ms * 1000) / result.total

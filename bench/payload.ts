@@ -171,7 +171,7 @@ const execTool = {
 /**
  * Prose of exactly `length` ASCII characters that JSON does not escape, varied enough to be compressed realistically.
  */
-function filler(length: number): string {
+export function filler(length: number): string {
   const sentence = 'Prefer the smallest change that keeps the tests green, and say in one line why it is safe. '
   return sentence.repeat(Math.ceil(Math.max(0, length) / sentence.length)).slice(0, Math.max(0, length))
 }

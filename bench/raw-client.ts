@@ -7,7 +7,7 @@ export type Reply = {
   sentNs: number
   firstByteNs: number
   bytes: number
-  /** The stream ended with `response.completed` and the last chunk. */
+  /** The stream ended with the last event of its dialect and the last chunk. */
   complete: boolean
 }
 
@@ -15,6 +15,8 @@ export type Reply = {
 export type OnData = (bytes: Buffer, connection: Connection) => void
 
 const END = '0\r\n\r\n'
+/** Of Responses, chat and Messages. */
+const LAST_EVENT = /response\.completed|\[DONE\]|message_stop/
 
 /** One keep-alive connection with at most one request in flight. */
 export class Connection {
@@ -124,7 +126,7 @@ export class Connection {
   }
 
   #end(): void {
-    this.#reply.complete = this.#tail.includes('response.completed')
+    this.#reply.complete = LAST_EVENT.test(this.#tail)
     const settle = this.#settle
     this.#settle = null
     this.#fail = null

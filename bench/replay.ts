@@ -40,6 +40,7 @@ const world: ReplayWorld = {
     preferEarlierReset: true,
     paidCredits: 'last',
     inFlightPenaltyPercent: 2.5,
+    rates: { short: 1, long: 1 },
   },
   affinityMs: 30 * DAY,
 }

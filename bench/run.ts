@@ -73,6 +73,7 @@ const { values } = parseArgs({
     only: { type: 'string', multiple: true },
     quick: { type: 'boolean', default: false },
     binary: { type: 'boolean', default: false },
+    processes: { type: 'string', default: '1' },
     folder: { type: 'string' },
     paths: { type: 'string' },
     visits: { type: 'string' },
@@ -82,7 +83,7 @@ const { values } = parseArgs({
 
 if (values.help) {
   console.log(
-    'bun run bench [--quick] [--binary] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR] [--paths REGEX] [--visits N]',
+    'bun run bench [--quick] [--binary] [--processes N] [--rounds N] [--seconds S] [--only NAME …] [--folder DIR] [--paths REGEX] [--visits N]',
   )
   console.log(`NAME: ${NAMES.join(', ')}`)
 } else process.exitCode = await bench()
@@ -94,6 +95,7 @@ async function bench(): Promise<number> {
     rounds: Number(values.rounds ?? preset.rounds),
     seconds: Number(values.seconds ?? preset.seconds),
     useBinary: values.binary,
+    processes: Number(values.processes),
     keepIn: values.folder,
     visits: Number(values.visits ?? preset.visits),
     paths: new RegExp(values.paths ?? ''),

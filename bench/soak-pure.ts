@@ -260,6 +260,7 @@ function toContext(strategy: Strategy, now: number, random: () => number): Polic
     preferEarlierReset: false,
     paidCredits: 'last',
     inFlightPenaltyPercent: 1,
+    rates: { short: 1, long: 1 },
     whyNoRoute: () => null,
   }
 }

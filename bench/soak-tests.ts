@@ -48,7 +48,37 @@ export async function limitTests({ scale }: SoakContext): Promise<string> {
   return `${2 * limit} requests, ${limit} allowed`
 }
 
-async function runTests(files: string[], env: Record<string, string>): Promise<void> {
+const DEATHS = 50
+const REFRESHES = 1000
+const OUTAGE_MS = 30_000
+
+/** Three servers on one PostgreSQL: limits, kills and freezes at random moments, token refreshes, and an outage. */
+export async function nodeTests({ scale }: SoakContext): Promise<string> {
+  const [limit, deaths, refreshes] = [LIMIT * scale, DEATHS * scale, REFRESHES * scale].map(Math.ceil)
+  const files = ['nodes', 'nodes-refreshes', 'nodes-outage'].map((name) => `./tests/process/${name}.test.ts`)
+  await runTests(files, {
+    KEY_LIMIT: String(limit),
+    NODE_DEATHS: String(deaths),
+    REFRESHES: String(refreshes),
+    OUTAGE_MS: String(OUTAGE_MS),
+    CI: 'true', // so that nothing is skipped
+  })
+  return `${2 * limit!} requests, ${limit} allowed; ${deaths} deaths, ${refreshes} refreshes`
+}
+
+const ALERT_ACCOUNTS = 200
+const ALERT_ROUNDS = 100
+
+/** Accounts lose their sign-in and get it back, with a kill -9 each time. */
+export async function alertTests({ scale }: SoakContext): Promise<string> {
+  const rounds = Math.ceil(ALERT_ROUNDS * scale)
+  const env = { ALERT_ACCOUNTS: String(ALERT_ACCOUNTS), ALERT_ROUNDS: String(rounds) }
+  const output = await runTests(['./tests/process/alerts.test.ts'], env)
+  return output.split('\n').find((line) => line.includes('raised')) ?? ''
+}
+
+/** Returns what the tests printed. */
+async function runTests(files: string[], env: Record<string, string>): Promise<string> {
   const child = Bun.spawn(['bun', 'test', '--timeout', '600000', ...files], {
     env: { ...process.env, ...env },
     stdout: 'pipe',
@@ -60,4 +90,5 @@ async function runTests(files: string[], env: Record<string, string>): Promise<v
     child.exited,
   ])
   if (code !== 0) throw new Error(`bun test ended with ${code}\n${out}${err}`)
+  return out
 }

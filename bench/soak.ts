@@ -4,7 +4,7 @@ import { chaos } from './soak-chaos.ts'
 import { fairness, sseFraming, stateWalks } from './soak-pure.ts'
 import { killRounds, leakRounds } from './soak-server.ts'
 import { Skipped, type SoakContext, type SoakStep } from './soak-step.ts'
-import { limitTests, propertyTests, reloadTests, socketTests } from './soak-tests.ts'
+import { alertTests, limitTests, nodeTests, propertyTests, reloadTests, socketTests } from './soak-tests.ts'
 
 const STEPS: Record<string, { title: string; run: SoakStep }> = {
   sse: { title: 'SSE framing: 100,000 random documents in random pieces', run: sseFraming },
@@ -13,6 +13,11 @@ const STEPS: Record<string, { title: string; run: SoakStep }> = {
   properties: { title: 'property tests with 100 times the runs', run: propertyTests },
   sockets: { title: 'sockets: 100,000 random frames, 5,000 kills of either side under load', run: socketTests },
   limits: { title: 'limits: three processes admit exactly 5,000 of 10,000 requests of a key', run: limitTests },
+  nodes: {
+    title: 'nodes: three servers on one PostgreSQL with limits, kills, refreshes and an outage',
+    run: nodeTests,
+  },
+  alerts: { title: 'alerts: 200 accounts go and come 100 times over 200 kills, each edge sent once', run: alertTests },
   reload: { title: 'reload: 200 streams on both transports outlive three reloads', run: reloadTests },
   leaks: { title: 'leaks: mixed load in rounds, memory, descriptors and sockets level off', run: leakRounds },
   kill: { title: 'kill -9 in the middle of 200 streams, restart, again and again', run: killRounds },

@@ -13,7 +13,7 @@ export type TargetName = 'direct' | 'floor' | 'sluice' | 'nginx'
 export type RunningTarget = Target & { name: TargetName; child: Child }
 
 /** A seeded Sluice data folder and the API key made in it. */
-export type SluiceSeed = { command: string[]; dataDir: string; apiKey: string; upstreamUrl: string }
+export type SluiceSeed = { command: string[]; dataDir: string; apiKey: string; upstreamUrl: string; serve: string[] }
 
 export type Upstream = Child & {
   setMode: (mode: UpstreamMode) => Promise<void>
@@ -86,6 +86,8 @@ export type SeedOptions = {
   authJsons?: string[]
   /** The upstream transport. `http` when measuring HTTP, because the floor does not open a socket per turn. */
   transport?: 'http' | 'auto'
+  /** Arguments of `serve`. */
+  serve?: string[]
 }
 
 /** Fills a new data folder with the command line: five accounts, a key with a limit, key authentication on. */
@@ -93,7 +95,7 @@ export async function seedSluice(
   command: string[],
   upstreamUrl: string,
   workDir: string,
-  { authJsons = benchAuthJsons(ACCOUNTS), transport = 'http' }: SeedOptions = {},
+  { authJsons = benchAuthJsons(ACCOUNTS), transport = 'http', serve = [] }: SeedOptions = {},
 ): Promise<SluiceSeed> {
   const dataDir = await mkdtemp(join(workDir, 'data-'))
   const env = sluiceEnv(dataDir, upstreamUrl)
@@ -116,7 +118,7 @@ export async function seedSluice(
     env,
   )
   const { key } = JSON.parse(printed) as { key: string } // the command's documented output
-  return { command, dataDir, apiKey: key, upstreamUrl }
+  return { command, dataDir, apiKey: key, upstreamUrl, serve }
 }
 
 /** Starts Sluice on a seeded folder and waits until it answers a turn with 200. Set the upstream to `burst` first. */
@@ -134,7 +136,12 @@ export async function startSluice(seed: SluiceSeed, env: Record<string, string> 
 export function launchSluice(seed: SluiceSeed, extra: Record<string, string> = {}): Child {
   const port = freePort()
   const env = { ...sluiceEnv(seed.dataDir, seed.upstreamUrl), PORT: String(port), HOST: '127.0.0.1', ...extra }
-  return startServer([...seed.command, 'serve'], port, env, join(seed.dataDir, '..', `stderr-${port}.log`))
+  return startServer(
+    [...seed.command, 'serve', ...seed.serve],
+    port,
+    env,
+    join(seed.dataDir, '..', `stderr-${port}.log`),
+  )
 }
 
 export async function makeWorkDir(): Promise<string> {

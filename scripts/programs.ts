@@ -1,6 +1,6 @@
 /** Finds system programs that tests use. On Debian and its derivatives, missing ones are downloaded. */
-import { existsSync, mkdirSync, rmSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
 
 interface Program {
   /** Possible names, the most likely first. */
@@ -12,6 +12,10 @@ interface Program {
    * server would also start it.
    */
   file?: string
+  /** Folders it may be in when it is not on the path, as a pattern; the newest version sorts last. */
+  folders?: string
+  /** Written before the package is installed. */
+  setting?: { path: string; text: string }
 }
 
 /** The headless shell has the same engine and no window: a page takes 260 ms of processor time instead of 690. */
@@ -21,10 +25,17 @@ export const CHROMIUM: Program = {
 }
 export const NGINX: Program = { names: ['nginx'], packages: ['nginx'], file: 'usr/sbin/nginx' }
 export const CADDY: Program = { names: ['caddy'], packages: ['caddy'], file: 'usr/bin/caddy' }
+/** Installed, because it needs twenty libraries. The setting keeps Debian from starting a server of its own. */
+export const POSTGRES: Program = {
+  names: ['postgres'],
+  packages: ['postgresql'],
+  folders: '/usr/lib/postgresql/*/bin',
+  setting: { path: '/etc/postgresql-common/createcluster.d/sluice-tests.conf', text: 'create_main_cluster = false\n' },
+}
 
 /** Absolute path; undefined if it is not on this machine. */
 export function findProgram(program: Program): string | undefined {
-  const PATH = `${process.env.PATH ?? ''}:/usr/sbin`
+  const PATH = [process.env.PATH, '/usr/sbin', ...getFolders(program)].join(':')
   const installed = program.names.map((name) => Bun.which(name, { PATH })).find((path) => path !== null)
   return installed ?? findUnpacked(program)
 }
@@ -40,11 +51,16 @@ export async function ensureProgram(program: Program, { isBest = false } = {}): 
   if (isEnough || !mayFetch) return present
   for (const name of program.packages) {
     console.log(`${name} is missing; fetching it with apt-get`)
-    await (program.file === undefined ? install(name) : unpack(name))
+    await (program.file === undefined ? install(name, program.setting) : unpack(name))
     const fetched = findProgram(program)
     if (fetched) return fetched
   }
   return undefined
+}
+
+function getFolders({ folders }: Program): string[] {
+  const found = folders === undefined ? [] : [...new Bun.Glob(folders).scanSync({ onlyFiles: false, absolute: true })]
+  return found.sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
 }
 
 const UNPACKED = resolve(import.meta.dir, '../node_modules/.cache/sluice/programs')
@@ -55,7 +71,11 @@ function findUnpacked({ packages, file }: Program): string | undefined {
     : packages.map((name) => join(UNPACKED, name, file)).find((path) => existsSync(path))
 }
 
-async function install(name: string): Promise<void> {
+async function install(name: string, setting: Program['setting']): Promise<void> {
+  if (setting) {
+    mkdirSync(dirname(setting.path), { recursive: true })
+    writeFileSync(setting.path, setting.text)
+  }
   if (await run(['apt-get', '-qq', 'update'])) {
     await run(['apt-get', '-qq', 'install', '-y', '--no-install-recommends', name])
   }

@@ -1,9 +1,9 @@
 /** `npm test`: runs all layers of tests, prints one line for each, and the totals as the last line. */
-import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { inLanes } from '../src/lib/lanes.ts'
-import { CHROMIUM, ensureProgram, findProgram } from './programs.ts'
+import { CHROMIUM, ensureProgram, findProgram, POSTGRES } from './programs.ts'
 import measuredSeconds from './test-seconds.json'
 
 const ROOT = resolve(import.meta.dir, '..')
@@ -14,15 +14,18 @@ const RUN_TIMEOUT_MS = 900_000
 const TEST_TIMEOUT_MS = 120_000
 
 /** Folders in `tests/` that are layers of their own. All other tests belong to `unit`. */
-const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients'] as const
+const FOLDER_LAYERS = ['spec', 'process', 'browser', 'clients', 'statements'] as const
 /** Parallel runs: one more than there are processors, because tests of processes and pages also wait. */
 const LANES = Math.min(availableParallelism() + 1, 4)
-type LayerName = 'types' | 'lint' | 'unit' | 'spec' | 'process' | 'browser' | 'clients'
+type LayerName = 'types' | 'lint' | 'unit' | 'postgres' | (typeof FOLDER_LAYERS)[number]
 
 /** Measured on two quiet processors, for files that take 10 s or more. It only decides the order, so it may be old. */
 const SECONDS: Readonly<Record<string, number>> = measuredSeconds
 /** A file that is not listed. */
 const USUAL_SECONDS = 2
+
+/** Layers whose tests start servers. */
+const SERVER_LAYERS: readonly string[] = ['process', 'browser', 'clients']
 
 /** Folders with a package of their own, so that `npm start` never installs a browser driver or a client. */
 const PACKAGES = ['tests/browser', 'tests/clients']
@@ -53,10 +56,12 @@ const LAYERS: Record<LayerName, () => Runs> = {
   types: () => [{ seconds: FIRST, start: () => oneTest(['node_modules/.bin/tsc', '--noEmit']) }],
   lint: () => [{ seconds: FIRST, start: lint }],
   unit: () => bunTests('unit', 6),
+  postgres: postgresTests,
   spec: () => bunTests('spec', 3),
   process: () => bunTests('process', 6),
   browser: browserTests,
   clients: () => bunTests('clients', 4),
+  statements: () => bunTests('statements', 1),
 }
 
 /**
@@ -108,11 +113,25 @@ async function main(): Promise<void> {
   const total = await installPackages()
   // Installed here once, because parallel layers would all install it.
   await ensureProgram(CHROMIUM, { isBest: true })
+  await ensureProgram(POSTGRES)
   const layers = Object.keys(LAYERS) as LayerName[] // as: declared with these keys
   const chosen = layers.filter((name) => only.length === 0 || only.includes(name))
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-run-'))
+  if (chosen.includes('unit')) {
+    forTests.SLUICE_TEST_STATEMENTS = join(folder, 'statements')
+    mkdirSync(forTests.SLUICE_TEST_STATEMENTS)
+  }
+  if (chosen.some((name) => SERVER_LAYERS.includes(name))) built = buildExecutable(join(folder, 'executable', 'sluice'))
   // The longest first, so that all lanes end together.
-  const runs = chosen.flatMap(getRuns).toSorted((a, b) => b.seconds - a.seconds)
+  const runs = chosen
+    .filter((name) => name !== 'statements')
+    .flatMap(getRuns)
+    .toSorted((a, b) => b.seconds - a.seconds)
   await inLanes(runs, LANES, async ({ start }) => add(total, await start()))
+  add(total, await built)
+  // Last, because it reads what the others have recorded.
+  if (chosen.includes('statements')) for (const { start } of getRuns('statements')) add(total, await start())
+  rmSync(folder, { recursive: true })
   console.log(closingLine(total))
   process.exit(total.failed > 0 ? 1 : 0)
 }
@@ -130,6 +149,18 @@ async function installPackages(): Promise<Counts> {
     counts.failed += 1
   }
   return counts
+}
+
+/**
+ * The server that tests start (`tests/support/spawn.ts`), built from the sources of this run. If that fails, the checkout
+ * is started instead, and the run has failed.
+ */
+async function buildExecutable(outfile: string): Promise<Counts> {
+  mkdirSync(dirname(outfile))
+  const { output, exitCode } = await command([process.execPath, 'scripts/build.ts', '--outfile', outfile])
+  if (exitCode === 0) forTests.SLUICE_TEST_EXECUTABLE = outfile
+  else console.log(`${output.trimEnd()}\nbuild    the executable for the tests could not be built`)
+  return { passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0 }
 }
 
 /** The runs of a layer. The last one to end prints the total. */
@@ -174,11 +205,27 @@ async function lint(): Promise<Report> {
 
 /** One file per run: Chromium takes far longer than a new process. */
 function browserTests(): Runs {
-  const files = testFiles('browser')
-  if (files.length === 0 || findProgram(CHROMIUM)) return bunTests('browser', files.length)
-  const reason = 'no Chromium on this machine; install chromium and run again'
-  return process.env.CI === 'true' ? [{ seconds: FIRST, start: async () => asOneTest(true, reason) }] : reason
+  if (findProgram(CHROMIUM)) return bunTests('browser', testFiles('browser').length)
+  return notRun('no Chromium on this machine; install chromium and run again')
 }
+
+/** Unit tests once more, with PostgreSQL as their database: those that neither use SQLite itself nor a manual clock. */
+const ON_POSTGRES = [
+  ...['accounts', 'audit-verify', 'catalog', 'counted-requests', 'firewall'].map(
+    (name) => `tests/model/${name}.test.ts`,
+  ),
+  ...['body', 'gates', 'missing-permission'].map((name) => `tests/http/${name}.test.ts`),
+  'tests/admin/settings.test.ts',
+]
+
+function postgresTests(): Runs {
+  if (findProgram(POSTGRES)) return [{ seconds: 60, start: () => bunTest(ON_POSTGRES, { SLUICE_TEST_DB: 'postgres' }) }]
+  return notRun('no PostgreSQL on this machine; install postgresql and run again')
+}
+
+/** On CI everything must be tested. */
+const notRun = (reason: string): Runs =>
+  process.env.CI === 'true' ? [{ seconds: FIRST, start: async () => asOneTest(true, reason) }] : reason
 
 /** The files of a layer in `count` runs. */
 function bunTests(layer: LayerName, count: number): Runs {
@@ -187,11 +234,16 @@ function bunTests(layer: LayerName, count: number): Runs {
   return deal(files, Math.min(count, files.length)).map((share) => ({
     seconds: share.seconds,
     start: async () => {
-      const argv = [process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...share.files.map((path) => `./${path}`)]
-      const { output, exitCode } = await command(argv, ROOT, FOR_TESTS)
-      return { ...readCounts(output, exitCode), output }
+      if (SERVER_LAYERS.includes(layer)) await built
+      return bunTest(share.files)
     },
   }))
+}
+
+async function bunTest(files: readonly string[], env: Record<string, string> = {}): Promise<Report> {
+  const argv = [process.execPath, 'test', `--timeout=${TEST_TIMEOUT_MS}`, ...files.map((path) => `./${path}`)]
+  const { output, exitCode } = await command(argv, ROOT, { ...forTests, ...env })
+  return { ...readCounts(output, exitCode), output }
 }
 
 /** The slowest file first, each to the share that has least to do. */
@@ -206,8 +258,11 @@ export function deal(files: readonly string[], count: number): { files: string[]
   return shares
 }
 
+/** The executable's build, which runs beside the first layers. */
+let built: Promise<Counts> = Promise.resolve({ passed: 0, failed: 0, skipped: 0 })
+
 /** The last compiler tier costs a test process more than it saves: 6 to 12 % of the processor time (Bun 1.4.5). */
-const FOR_TESTS = { BUN_JSC_useFTLJIT: '0' }
+const forTests: Record<string, string> = { BUN_JSC_useFTLJIT: '0' }
 
 function testFiles(layer: string): string[] {
   const found = [...new Bun.Glob('tests/**/*.test.{ts,tsx}').scanSync({ cwd: ROOT })]

@@ -1,17 +1,20 @@
 /** The whole app in process: real routes, real SQLite in memory, the stand-in upstream, and a manual clock. */
+
 import { expect } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
-import { commit } from '../../db/commit.ts'
+import { announce, commit, createDb, getWriter, onChange } from '../../db/commit.ts'
+import { folderLocks } from '../../db/lock.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import type { Bindings } from '../../src/boot/bindings.ts'
 import { buildBindings } from '../../src/boot/build-bindings.ts'
 import { readConfig } from '../../src/boot/env.ts'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { seededRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
@@ -27,7 +30,7 @@ import '../../src/proxy/formats/chat-request.ts' // is loaded in real time, for 
 import '../../src/proxy/sources/serve.ts'
 import '../../src/proxy/sources/serve-overflow.ts'
 import { ManualClock } from './clock.ts'
-import { testDb } from './db.ts'
+import { onListenerError, testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
 import { inlineReplays } from './inline-replays.ts'
 import { createSource } from './source/app.ts'
@@ -63,7 +66,7 @@ export interface Ask {
   signal?: AbortSignal
 }
 
-export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestOptions = {}) => {
+export const testApp = async ({ accounts = 1, settings = {}, environment = {} }: TestOptions = {}) => {
   const clock = new ManualClock()
   const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
   const source = createSource()
@@ -90,15 +93,18 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
    * Set by a test to inspect an outgoing request, or to make it fail before it is sent; and to set the result of a late
    * connection check.
    */
-  const wire: { before: ((url: string, init: RequestInit) => void) | null; canConnect: Dial['canConnect'] } = {
+  const wire: {
+    before: ((url: string, init: RequestInit) => Promise<unknown>) | null
+    canConnect: Dial['canConnect']
+  } = {
     before: null,
     canConnect: async () => true,
   }
   const dial: Dial = {
     ...createDial(
       {},
-      ((url: string, init: RequestInit) => {
-        wire.before?.(url, init)
+      (async (url: string, init: RequestInit) => {
+        await wire.before?.(url, init)
         if (new URL(url).hostname === '10.0.0.7') return source.fetch(url, init)
         return upstream.fetch(url, init)
       }) as typeof fetch, // as: the dialler calls it with these two only
@@ -109,10 +115,18 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
   /** Set by a test: the database file was removed. */
   const file = { isNamed: true }
   const dir = newFolder()
-  const build = (): Bindings =>
+  const build = (on = db): Promise<Bindings> =>
     buildBindings({
       config,
-      folder: { dir, databasePath: '', db, sqlite, sealer, isNamed: () => file.isNamed, close: () => {} },
+      folder: {
+        dir,
+        databasePath: '',
+        db: on,
+        locks: folderLocks(dir),
+        sealer,
+        isNamed: () => file.isNamed,
+        close: () => {},
+      },
       clock,
       random,
       log,
@@ -121,20 +135,19 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       lookup: async (name) => names.get(name) ?? [],
       reader: createInlineReader(db),
       startReplay: inlineReplays(db),
-      checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: () => new AbortController().signal,
     })
-  const addAccount = (options: AccountOptions = {}): { id: string; sim: Account } => {
+  const addAccount = async (options: AccountOptions = {}): Promise<{ id: string; sim: Account }> => {
     const sim = upstream.addAccount(options)
     const imported = parseAuthJson(sim.authJson(), 'auth.json')
-    return { id: commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor })).id, sim }
+    return { id: (await commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor }))).id, sim }
   }
   const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
-  const members = wanted.map(addAccount)
+  const members = await mapInOrder(wanted, addAccount)
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
-  change({ upstreamStreamTransport: 'http', ...settings }) // no socket can be dialled in process; `live.ts` dials them
-  let bindings = build() // last: each commit above would make it reload everything
+  await change({ upstreamStreamTransport: 'http', ...settings }) // no socket can be dialled in process; `live.ts` dials them
+  let bindings = await build() // last: each commit above would make it reload everything
 
   const ask = async (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
     const [method, path] = route.split(' ')
@@ -154,18 +167,26 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
       return bindings
     },
     /** Everything in memory is built again from the disk. */
-    restart: () => {
-      bindings.pool.stop()
+    restart: async () => {
+      await bindings.pool.stop()
       void bindings.captures.stop()
-      bindings.ledger.flush()
-      bindings = build()
+      await bindings.ledger.flush()
+      bindings = await build()
+    },
+    /** Another process on the same database, which hears what commits announce and owners of conversations. */
+    addProcess: async (): Promise<Bindings> => {
+      const other = createDb({ writer: getWriter(db), onListenerError })
+      onChange(db, (topics) => announce(other, topics))
+      const started = await build(other)
+      bindings.affinity.onChange = (change) => started.affinity.apply(change)
+      return started
     },
     /** Makes every strategy use this account before the others. */
-    prefer: (id: string) => {
-      commit(db, (tx) =>
+    prefer: async (id: string) => {
+      await commit(db, (tx) =>
         tx.update(accountRows).set({ routingPolicy: 'burn_first' }).where(eq(accountRows.id, id)).run(),
       )
-      bindings.pool.reload()
+      await bindings.pool.reload()
     },
     db,
     sqlite,
@@ -178,23 +199,23 @@ export const testApp = ({ accounts = 1, settings = {}, environment = {} }: TestO
     key: (input: Partial<NewKey> = {}) =>
       commit(db, (tx) => createKey(tx, { name: 'test', ...input }, { actor, scope: 'all', random })),
     /** Everything the ledger has, oldest first. */
-    rows: () => {
-      bindings.ledger.flush()
+    rows: async () => {
+      await bindings.ledger.flush()
       return db.select().from(requests).orderBy(sql`rowid`).all()
     },
-    attemptRows: () => {
-      bindings.ledger.flush()
+    attemptRows: async () => {
+      await bindings.ledger.flush()
       return db.select().from(attempts).where(isNotNull(attempts.accountId)).all()
     },
     /** Selections without an account; they are among the attempts of their request. */
-    failedSelections: () => {
-      bindings.ledger.flush()
+    failedSelections: async () => {
+      await bindings.ledger.flush()
       return db.select().from(attempts).where(isNull(attempts.accountId)).all()
     },
   }
 }
 
-export type TestApp = ReturnType<typeof testApp>
+export type TestApp = Awaited<ReturnType<typeof testApp>>
 
 /** A turn as the native client sends it, small. */
 export const codexBody = (text = 'hello', more: Record<string, unknown> = {}) => ({
@@ -281,10 +302,14 @@ export const getAnswer = async (app: TestApp, route: string, ask: Ask, stepMs = 
     stepMs,
   )
 
+/** The ledger's interval. What is recorded during a write is written at the next one. */
+const BEAT_MS = 100
+const LAST_WRITES = 3
+
 /** Nothing of any turn is left: no slot, no open stream, no timer, no body, no controller. */
 export const expectNothingLeft = async ({ clock, bindings, upstream }: TestApp): Promise<void> => {
   await clock.advance(0)
-  await clock.advance(0)
+  for (let i = 0; i < LAST_WRITES && clock.pending > 0; i++) await clock.advance(BEAT_MS)
   expect({
     inFlight: bindings.pool.all().map(({ inFlight }) => inFlight),
     openStreams: upstream.openStreams,

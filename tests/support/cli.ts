@@ -32,8 +32,8 @@ export const runInProcess = async (
 }
 
 /** The database and key of a new folder: commands that only read do not create them. */
-export const createDatabase = (dataDir: string): void =>
-  openFolder(
-    { DATA_DIR: dataDir, ENCRYPTION_KEY_FILE: undefined },
-    { clock: systemClock, random: systemRandom },
-  ).close()
+export const createDatabase = async (dataDir: string): Promise<void> => {
+  const places = { DATA_DIR: dataDir, ENCRYPTION_KEY_FILE: undefined }
+  const { close } = await openFolder(places, { clock: systemClock, random: systemRandom })
+  await close()
+}

@@ -1,11 +1,11 @@
 /** A clock that moves only when a test advances it. */
-import type { Clock } from '../../src/lib/clock.ts'
+import type { Clock, Task } from '../../src/lib/clock.ts'
 
 type Duration = `${number}${keyof typeof UNIT_MS}`
 
 interface Timer {
   dueMs: number
-  run: () => void
+  run: Task
   /** Set for a repeating timer. */
   everyMs?: number
 }
@@ -55,11 +55,11 @@ export class ManualClock implements Clock {
     })
   }
 
-  after(ms: number, run: () => void): () => void {
+  after(ms: number, run: Task): () => void {
     return this.#set({ dueMs: this.#elapsedMs + Math.max(0, ms), run })
   }
 
-  every(ms: number, run: () => void): () => void {
+  every(ms: number, run: Task): () => void {
     const everyMs = Math.max(1, ms)
     return this.#set({ dueMs: this.#elapsedMs + everyMs, run, everyMs })
   }

@@ -1,9 +1,13 @@
 /** A separate database for each test: in memory with the real schema, or a file for tests about files. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { Database } from 'bun:sqlite'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createDb } from '../../db/commit.ts'
+import { onThisThread } from '../../db/connection.ts'
 import { migrate } from '../../db/migrate.ts'
-import { databaseFrom, type OpenedDatabase, openDatabase } from '../../db/open.ts'
+import { type OpenedDatabase, openDatabase } from '../../db/open.ts'
+import { createPostgresDb } from './postgres-db.ts'
 
 const FOLDER = join(import.meta.dir, '../../db/migrations')
 
@@ -13,39 +17,48 @@ const migrations = readdirSync(FOLDER)
 
 /** Migrated once per file: applying every migration takes 12 ms, copying the result less than one. */
 const template = (() => {
-  const { sqlite } = openDatabase(':memory:')
+  using sqlite = new Database(':memory:', { strict: true })
   migrate(sqlite, migrations, 0)
-  const bytes = sqlite.serialize()
-  sqlite.close()
-  return bytes
+  return sqlite.serialize()
 })()
 
 /** An error in a change listener fails the test instead of ending the process. */
-export const testDb = (): OpenedDatabase =>
-  databaseFrom(template, {
-    onListenerError: (error) => {
-      throw error
-    },
-  })
-
-export interface LoggedDb {
-  dir: string
-  path: string
-  sqlite: OpenedDatabase['sqlite']
-  /** Closes it and removes its folder. */
-  remove(): void
+export const onListenerError = (error: unknown) => {
+  throw error
 }
 
-/** A file with the table `t (n, text)`, and a write-ahead log that is not checkpointed by default. */
-export const loggedDb = (): LoggedDb => {
-  const dir = mkdtempSync(join(tmpdir(), 'sluice-logged-'))
+/**
+ * In memory, where reads and commits share the only connection; with `SLUICE_TEST_DB=file` in a file with two, as in the
+ * server, which takes longer.
+ */
+export const testDb = (): OpenedDatabase => {
+  const kind = process.env.SLUICE_TEST_DB
+  if (kind === 'postgres') return onPostgres()
+  return kind === 'file' ? inFile() : inMemory()
+}
+
+const inMemory = (): OpenedDatabase => {
+  const sqlite = Database.deserialize(template, { strict: true })
+  sqlite.run('PRAGMA foreign_keys = ON')
+  sqlite.run('PRAGMA temp_store = MEMORY')
+  return { sqlite, db: createDb({ writer: onThisThread(() => sqlite), onListenerError }), stopReading: () => {} }
+}
+
+const inFile = (): OpenedDatabase => {
+  const dir = mkdtempSync(join(tmpdir(), 'sluice-test-'))
   const path = join(dir, 'sluice.db')
-  const { sqlite } = openDatabase(path)
-  sqlite.run('PRAGMA wal_autocheckpoint = 0')
-  sqlite.run('CREATE TABLE t (n INTEGER PRIMARY KEY, text TEXT)')
-  const remove = () => {
-    sqlite.close()
-    rmSync(dir, { recursive: true })
-  }
-  return { dir, path, sqlite, remove }
+  writeFileSync(path, template)
+  process.once('exit', () => rmSync(dir, { recursive: true, force: true }))
+  return openDatabase(path, { onListenerError })
+}
+
+/** The connection to SQLite is missing: tests that use it cannot run there. */
+const onPostgres = (): OpenedDatabase => {
+  const db = createPostgresDb(onListenerError)
+  const sqlite = new Proxy({} as Database, {
+    get: () => {
+      throw new Error('This test uses SQLite itself.')
+    },
+  })
+  return { sqlite, db, stopReading: () => {} }
 }

@@ -22,16 +22,16 @@ interface Ask {
 }
 
 /** `mount` adds the routes. `ask` answers with status and parsed body. `over` replaces parts of the bindings. */
-export const fewRoutes = (mount: (app: Hono<AppEnv>) => void, over: Partial<Bindings> = {}) => {
+export const fewRoutes = async (mount: (app: Hono<AppEnv>) => void, over: Partial<Bindings> = {}) => {
   const { db, sqlite } = testDb()
   const clock = new ManualClock()
-  const keys = new KeyRing(db)
-  const firewall = new Firewall(db)
-  const settings = new SettingsCache(db, fail)
-  onChange(db, (topics) => {
-    if (topics.has('keys')) keys.reload()
-    if (topics.has('firewall')) firewall.reload()
-    if (topics.has('settings')) settings.reload()
+  const keys = await KeyRing.open(db)
+  const firewall = await Firewall.open(db)
+  const settings = await SettingsCache.open(db, fail)
+  onChange(db, async (topics) => {
+    if (topics.has('keys')) await keys.reload()
+    if (topics.has('firewall')) await firewall.reload()
+    if (topics.has('settings')) await settings.reload()
   })
   const env = readConfig({})
   const ledger = { reject() {} }

@@ -6,17 +6,17 @@ import { SOURCE_URL } from './source/app.ts'
 
 /** What answers a browser and is no page: other programs' business, files, streams, parts of pages, and redirects. */
 const NO_PAGES =
-  /^\/(api|v1|backend-api|wham|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket|checks)|openapi\.json|logs\/(tail|export|explain)|footer|capture-line|apis)?$/
+  /^\/(api|v1|backend-api|wham|mcp|assets|health)(\/|$)|^\/(metrics|doctor\/(stream|socket|checks)|openapi\.json|logs\/(tail|export|explain)|footer|capture-line|bell|apis)?$/
 
 export const PAGE_PATHS = everyRoute
   .filter(({ method, path }) => method === 'GET' && !NO_PAGES.test(path))
   .map(({ path }) => path)
 
 export const buildDashboard = async () => {
-  const app = testApp({ accounts: [{ email: 'ada@example.test' }] })
+  const app = await testApp({ accounts: [{ email: 'ada@example.test' }] })
   const crowd = people(app)
-  const admin = crowd.as('admin', { username: 'anna' })
-  const key = app.key({ name: 'laptop' })
+  const admin = await crowd.as('admin', { username: 'anna' })
+  const key = await app.key({ name: 'laptop' })
   const capture = app.bindings.captures.start({
     ...{ keyId: key.row.id, accountId: null, minutes: 60, maxBytes: 1e6 },
     startedBy: { id: 'test', name: 'anna' },
@@ -36,8 +36,12 @@ export const buildDashboard = async () => {
   const { id: sourceId } = (await (await admin.ask('POST /api/model-sources/', { json: source })).json()) as {
     id: string
   } // as: just created
+  const hook = { kind: 'webhook', name: 'Pager', target: { url: 'https://203.0.113.9/hook' }, secret: 'hook secret' }
+  const { id: channel } = (await (await admin.ask('POST /api/alerts/channels', { json: hook })).json()) as {
+    id: string
+  } // as: just created
   const half = crowd.browser(REMOTE)
-  crowd.add({ username: 'carla', hasTotp: true })
+  await crowd.add({ username: 'carla', hasTotp: true })
   await half.submit('POST /api/dashboard-auth/password/login', { username: 'carla', password: 'correct horse battery' })
   return {
     admin,
@@ -47,12 +51,13 @@ export const buildDashboard = async () => {
     ids: {
       account: app.members[0]!.id,
       key: key.row.id,
-      request: app.rows()[0]!.id,
-      conversation: app.rows()[0]!.conversationHash!,
+      request: (await app.rows())[0]!.id,
+      conversation: (await app.rows())[0]!.conversationHash!,
       automation,
       run,
       capture: capture.id,
       source: sourceId,
+      channel,
       invite: invite.token,
     },
   }
@@ -79,7 +84,14 @@ export const openPage = async ({ admin, ids }: House, path: string, cookies = ''
     conversations: ids.conversation,
     invite: ids.invite,
     docs: 'operating',
-    settings: second === 'sources' ? ids.source : third === 'runs' ? ids.run : ids.automation,
+    settings:
+      second === 'sources'
+        ? ids.source
+        : second === 'alerts'
+          ? ids.channel
+          : third === 'runs'
+            ? ids.run
+            : ids.automation,
   }
   const part = ['captures', 'conversations'].find((name) => path.includes(`/${name}/`)) ?? first
   const of = part as keyof typeof id // as: any other path takes no id

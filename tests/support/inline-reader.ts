@@ -6,5 +6,5 @@ import { type Reader, toReader } from '../../src/threads/reader.ts'
 export const createInlineReader = (db: Db): Reader =>
   toReader(
     async (_, name, args) => read(db, name, args),
-    () => {},
+    async () => {},
   )

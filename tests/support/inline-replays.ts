@@ -7,15 +7,16 @@ export const inlineReplays =
   (db: Db): StartReplay =>
   (call, report) => {
     let hasStopped = false
-    queueMicrotask(() => {
+    const run = async () => {
       if (hasStopped) return
       report({ share: 0.5 })
       try {
-        report({ value: structuredClone(answerQuestion(db, call, () => {})) })
+        report({ value: structuredClone(await answerQuestion(db, call, () => {})) })
       } catch (error) {
         report({ failure: String(error) })
       }
-    })
+    }
+    queueMicrotask(() => void run())
     return () => {
       hasStopped = true
     }

@@ -10,7 +10,7 @@ import { NewKey } from '../../src/model/keys/key-input.ts'
 export const anActor = (at: number): Actor => ({ id: 'bootstrap', method: 'bootstrap', address: '127.0.0.1', at })
 
 /** Creates a key as the dashboard would: the input is validated by the schema. */
-export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed = 1 } = {}): IssuedKey =>
+export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed = 1 } = {}): Promise<IssuedKey> =>
   commit(db, (tx) =>
     createKey(tx, NewKey.parse({ name: 'laptop', ...input }), {
       scope: 'all',
@@ -19,9 +19,9 @@ export const aKey = (db: Db, input: Record<string, unknown> = {}, { at = 0, seed
     }),
   )
 
-export const anAccountRow = (db: Db, id: string): void => {
+export const anAccountRow = async (db: Db, id: string): Promise<void> => {
   const sealed = { accessTokenSealed: '', refreshTokenSealed: '', idTokenSealed: '' }
-  commit(db, (tx) =>
+  await commit(db, (tx) =>
     tx
       .insert(accounts)
       .values({ id, email: `${id}@example.com`, planType: 'plus', lastRefreshAt: 0, createdAt: 0, ...sealed })
@@ -31,10 +31,10 @@ export const anAccountRow = (db: Db, id: string): void => {
 
 type RequestRow = typeof requests.$inferInsert
 
-export const aRequestRow = (
+export const aRequestRow = async (
   db: Db,
   row: Partial<RequestRow> & Pick<RequestRow, 'id' | 'keyId' | 'startedAt'>,
-): void => {
+): Promise<void> => {
   const usual = {
     requestId: row.id,
     route: '/v1/responses',
@@ -43,7 +43,7 @@ export const aRequestRow = (
     model: 'strong',
   } as const
   const outcome = { status: 'ok', httpStatus: 200, attempts: 1, totalMs: 1 } as const
-  commit(db, (tx) =>
+  await commit(db, (tx) =>
     tx
       .insert(requests)
       .values({ ...usual, ...outcome, ...row })

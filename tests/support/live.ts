@@ -1,12 +1,15 @@
 /** The whole app on real sockets and the real clock, in this process. */
+
 import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
+import { folderLocks } from '../../db/lock.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import { buildBindings } from '../../src/boot/build-bindings.ts'
 import { readConfig } from '../../src/boot/env.ts'
 import { websocket } from '../../src/http/websocket.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { mapInOrder } from '../../src/lib/in-order.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { systemRandom } from '../../src/lib/random.ts'
 import { createSealer } from '../../src/lib/seal.ts'
@@ -37,12 +40,17 @@ export interface LiveOptions {
   proxies?: Record<string, string>
 }
 
-export const liveService = ({ accounts = 1, settings = {}, environment = {}, proxies = {} }: LiveOptions = {}) => {
+export const liveService = async ({
+  accounts = 1,
+  settings = {},
+  environment = {},
+  proxies = {},
+}: LiveOptions = {}) => {
   const clock = systemClock
   const random = systemRandom
   const upstream = createUpstream()
   const simulator = upstream.listen()
-  const { db, sqlite } = testDb()
+  const { db } = testDb()
   const lines: string[] = []
   const log = createLog({ level: 'debug', format: 'text', now: Date.now, write: (line) => void lines.push(line) })
   const sealer = createSealer(random.bytes(32), random)
@@ -57,7 +65,7 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
   const build = () =>
     buildBindings({
       config,
-      folder: { dir, databasePath: '', db, sqlite, sealer, isNamed: () => true, close: () => {} },
+      folder: { dir, databasePath: '', db, locks: folderLocks(dir), sealer, isNamed: () => true, close: () => {} },
       clock,
       random,
       log,
@@ -65,20 +73,19 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
       dial: createDial(proxies, fetch, { trustsSocketEnvironment: true, random }),
       reader: createInlineReader(db),
       startReplay: inlineReplays(db),
-      checkpointer: null,
       maxTurns: Number.POSITIVE_INFINITY,
       timeout: AbortSignal.timeout,
     })
-  let bindings = build()
-  const addAccount = (options: AccountOptions = {}) => {
+  let bindings = await build()
+  const addAccount = async (options: AccountOptions = {}) => {
     const sim = upstream.addAccount(options)
     const imported = parseAuthJson(sim.authJson(), 'auth.json')
-    return { id: commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor })).id, sim }
+    return { id: (await commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor }))).id, sim }
   }
   const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
-  const members = wanted.map(addAccount)
+  const members = await mapInOrder(wanted, addAccount)
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
-  if (Object.keys(settings).length > 0) change(settings)
+  if (Object.keys(settings).length > 0) await change(settings)
   const server = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -87,8 +94,8 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     websocket,
   })
   bindings.server = server
-  const flushed = <T>(read: () => T): T => {
-    bindings.ledger.flush()
+  const flushed = async <T>(read: () => Promise<T>): Promise<T> => {
+    await bindings.ledger.flush()
     return read()
   }
   return {
@@ -110,20 +117,20 @@ export const liveService = ({ accounts = 1, settings = {}, environment = {}, pro
     rows: () => flushed(() => db.select().from(requests).orderBy(sql`rowid`).all()),
     attemptRows: () => flushed(() => db.select().from(attempts).orderBy(sql`rowid`).all()),
     /** Everything in memory is built again from the disk; idle sockets are closed as at the end of a process. */
-    restart: () => {
+    restart: async () => {
       for (const socket of bindings.sockets) socket.drain()
-      bindings.pool.stop()
-      bindings.ledger.flush()
-      bindings.views.stop()
-      bindings = build()
+      await bindings.pool.stop()
+      await bindings.ledger.flush()
+      await bindings.views.stop()
+      bindings = await build()
       bindings.server = server
     },
     stop: async () => {
       await server.stop(true)
-      bindings.pool.stop()
+      await bindings.pool.stop()
       await simulator.stop()
     },
   }
 }
 
-export type LiveService = ReturnType<typeof liveService>
+export type LiveService = Awaited<ReturnType<typeof liveService>>

@@ -79,7 +79,7 @@ export const people = (app: TestApp) => {
   const names = { next: 1 }
 
   /** An account, without anything of it being signed in. */
-  const add = (input: NewPerson = {}): Person => {
+  const add = async (input: NewPerson = {}): Promise<Person> => {
     const { role = 'viewer', status = 'active', hasPassword = true, hasTotp = false, ...names_ } = input
     const id = random.id('usr')
     const username = input.username ?? `${role}${names.next++}`
@@ -88,23 +88,23 @@ export const people = (app: TestApp) => {
       id,
       username,
       status,
-      roleId: getRole(db, role).id,
+      roleId: (await getRole(db, role)).id,
       passwordHash: hasPassword ? PASSWORD_HASH : null,
       totpSecretSealed: hasTotp ? sealer.seal(TOTP_SECRET, totpContext(id)) : null,
       createdAt: clock.now(),
     }
-    commit(db, (tx) => void tx.insert(users).values(row).run())
+    await commit(db, async (tx) => void (await tx.insert(users).values(row).run()))
     return getPerson(db, id)
   }
 
-  const addRole = (slug: string, grants: Partial<Record<Permission, Scope>>): string => {
+  const addRole = async (slug: string, grants: Partial<Record<Permission, Scope>>): Promise<string> => {
     const id = random.id('role')
     const now = clock.now()
-    commit(db, (tx) => {
-      tx.insert(roles).values({ id, slug, name: slug, createdAt: now, updatedAt: now }).run()
+    await commit(db, async (tx) => {
+      await tx.insert(roles).values({ id, slug, name: slug, createdAt: now, updatedAt: now }).run()
       for (const permission of PERMISSIONS) {
         const scope = grants[permission]
-        if (scope) tx.insert(roleGrants).values({ roleId: id, permission, scope }).run()
+        if (scope) await tx.insert(roleGrants).values({ roleId: id, permission, scope }).run()
       }
     })
     return id
@@ -113,8 +113,11 @@ export const people = (app: TestApp) => {
   const browser = (peer = '127.0.0.1'): Browser => openBrowser(app, peer)
 
   /** A browser in which `person` is signed in, without a password being hashed. */
-  const signInAs = (person: Person, { isConfirmed = true, method = 'password', peer }: SignedIn = {}): TestUser => {
-    const { token } = commit(db, (tx) =>
+  const signInAs = async (
+    person: Person,
+    { isConfirmed = true, method = 'password', peer }: SignedIn = {},
+  ): Promise<TestUser> => {
+    const { token } = await commit(db, (tx) =>
       createSession(tx, random, {
         userId: person.row.id,
         method,
@@ -135,10 +138,11 @@ export const people = (app: TestApp) => {
     browser,
     signInAs,
     /** A new account of this role, signed in. */
-    as: (role: string, input: SignedIn = {}): TestUser => signInAs(add({ ...plain(input), role }), input),
+    as: async (role: string, input: SignedIn = {}): Promise<TestUser> =>
+      signInAs(await add({ ...plain(input), role }), input),
     /** A guest who entered while guest access needs no password. */
-    guest: (peer?: string): Browser => {
-      app.change({ guestAccessEnabled: true })
+    guest: async (peer?: string): Promise<Browser> => {
+      await app.change({ guestAccessEnabled: true })
       return browser(peer)
     },
     /** Every audit row, oldest first. */

@@ -1,10 +1,17 @@
-/** Runs before every test process: removes proxies from the environment, and blocks connections to other machines. */
+/**
+ * Runs before every test process: removes proxies from the environment, blocks connections to other machines, and records
+ * statements for `tests/statements` if `npm test` wants them.
+ */
+import { recordStatements } from './record-statements.ts'
 
 const LOCAL_HOSTS = new Set(['127.0.0.1', 'localhost', '[::1]'])
 
 for (const name of Object.keys(process.env)) {
   if (/^((https?|all|no|wss?|socks)_proxy|CODEX_LB_.*|PORT|HOST)$/i.test(name)) delete process.env[name]
 }
+
+const { SLUICE_TEST_STATEMENTS: statements } = process.env
+if (statements) recordStatements(statements)
 
 const realFetch = globalThis.fetch
 

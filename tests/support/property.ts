@@ -14,6 +14,16 @@ export const holds = <Ts>(property: fc.IRawProperty<Ts>, runs = 500): void => {
   withSeed(() => fc.assert(property, { seed: SEED, numRuns: Number.isNaN(wanted) ? runs : wanted }))
 }
 
+/** The same for a property that is awaited. */
+export const holdsAwaited = async <Ts>(property: fc.IAsyncProperty<Ts>, runs = 500): Promise<void> => {
+  try {
+    await fc.assert(property, { seed: SEED, numRuns: Number.isNaN(wanted) ? runs : wanted })
+  } catch (err) {
+    console.error(`Repeat with SEED=${SEED}`)
+    throw err
+  }
+}
+
 /** Runs a test body that draws from `random`; a failure names the seed that repeats it. */
 export const withRandom = (body: (random: () => number) => void): void => {
   withSeed(() => body(seededRandom(SEED)))

@@ -9,8 +9,8 @@ export const HEADER = 'remote-user'
 export const SETTINGS = 'GET /api/settings'
 export const PROVIDER = 'PATCH /api/auth-providers/idp_trusted_header'
 
-export const behindProxy = (environment: Record<string, string> = {}) => {
-  const app = testApp({
+export const behindProxy = async (environment: Record<string, string> = {}) => {
+  const app = await testApp({
     accounts: 0,
     environment: {
       CODEX_LB_DASHBOARD_AUTH_MODE: 'trusted_header',
@@ -28,16 +28,11 @@ export const behindProxy = (environment: Record<string, string> = {}) => {
       (await (await self.ask('GET /api/dashboard-auth/session')).json()) as Awaited<ReturnType<Browser['session']>> // as: the same route
     return self
   }
-  const names = () =>
-    app.db
-      .select()
-      .from(users)
-      .orderBy(users.createdAt, users.id)
-      .all()
-      .map(({ username }) => username)
+  const names = async () =>
+    (await app.db.select().from(users).orderBy(users.createdAt, users.id).all()).map(({ username }) => username)
   /** What becomes of strangers, set by an Admin who confirmed. */
   const setProvider = async (json: Record<string, unknown>) => {
-    const admin = world.as('admin', { username: 'boss' })
+    const admin = await world.as('admin', { username: 'boss' })
     expect((await admin.ask(PROVIDER, { json })).status).toBe(200)
     return admin
   }

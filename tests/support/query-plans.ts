@@ -5,7 +5,7 @@ import type { Database } from 'bun:sqlite'
  * One line per step of each query that `run` executes on `sqlite` and that mentions `table`, like `SEARCH requests
  * USING INDEX …`.
  */
-export const getPlans = (sqlite: Database, table: RegExp, run: () => void): string[] => {
+export const getPlans = async (sqlite: Database, table: RegExp, run: () => Promise<unknown>): Promise<string[]> => {
   const asked: string[] = []
   const prepare = sqlite.prepare.bind(sqlite)
   sqlite.prepare = ((text: string) => {
@@ -13,7 +13,7 @@ export const getPlans = (sqlite: Database, table: RegExp, run: () => void): stri
     return prepare(text)
   }) as typeof sqlite.prepare // as: only the text is used
   try {
-    run()
+    await run()
   } finally {
     sqlite.prepare = prepare
   }

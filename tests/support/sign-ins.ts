@@ -13,16 +13,16 @@ afterEach(async () => {
   running.clear()
 })
 
-export const signInWorld = ({ environment, ...options }: TestOptions = {}) => {
+export const signInWorld = async ({ environment, ...options }: TestOptions = {}) => {
   const port = freePort()
-  const app = testApp({
+  const app = await testApp({
     accounts: 0,
     ...options,
     environment: { CODEX_LB_OAUTH_CALLBACK_PORT: String(port), ...environment },
   })
   running.add(app)
   const { as, audit } = people(app)
-  const admin = as('admin', { username: 'anna' })
+  const admin = await as('admin', { username: 'anna' })
   const value = async (response: Response | Promise<Response>): Promise<SignInValue> => {
     const settled = await response
     if (settled.status !== 200) throw new Error(`answered ${settled.status}: ${await settled.text()}`)
@@ -34,7 +34,7 @@ export const signInWorld = ({ environment, ...options }: TestOptions = {}) => {
     as,
     port,
     /** The recorded events about sign-ins and imports. */
-    events: () => audit().map(({ event, actor, target, details }) => ({ event, actor, target, details })),
+    events: async () => (await audit()).map(({ event, actor, target, details }) => ({ event, actor, target, details })),
     start: (json: object = {}) => value(admin.ask('POST /api/oauth/start', { json })),
     status: (flowId?: string) => value(admin.ask(`GET /api/oauth/status${flowId ? `?flowId=${flowId}` : ''}`)),
     paste: (callbackUrl: string, flowId?: string) =>

@@ -7,16 +7,17 @@ const QUARTER = 900_000
 const DAY = 96 * QUARTER
 
 /** `units`: what each request uses, in thousands of tokens. */
-export const logWorkdays = (app: TestApp, { days, units }: { days: number; units: number }): void => {
+export const logWorkdays = async (app: TestApp, { days, units }: { days: number; units: number }): Promise<void> => {
   const midnight = Math.floor(app.clock.now() / DAY) * DAY
   const slots = Array.from(
     { length: days * 36 },
     (_, n) => midnight - (Math.floor(n / 36) + 1) * DAY + (36 + (n % 36)) * QUARTER,
   )
   const worked = slots.filter((at) => ![0, 6].includes(new Date(at).getUTCDay()))
-  commit(app.db, (tx) => {
+  await commit(app.db, async (tx) => {
     for (const startedAt of worked)
-      tx.insert(requests)
+      await tx
+        .insert(requests)
         .values({
           id: `workday-${startedAt}`,
           requestId: `workday-${startedAt}`,

@@ -25,7 +25,7 @@ const doing = (app: App) => ({
 })
 
 /** It supports everything, and requests reach the stand-in with its key. */
-export const addSource = (app: App, { models = ['llama-4'], ...fields }: Wanted = {}): StoredSource => {
+export const addSource = async (app: App, { models = ['llama-4'], ...fields }: Wanted = {}): Promise<StoredSource> => {
   const input = NewSource.parse({
     name: 'Local',
     baseUrl: SOURCE_URL,
@@ -39,8 +39,8 @@ export const addSource = (app: App, { models = ['llama-4'], ...fields }: Wanted 
   return commit(app.bindings.db, (tx) => createSource(tx, input, doing(app)))
 }
 
-export const disableSource = (app: App, id: string): void =>
-  void commit(app.bindings.db, (tx) => updateSource(tx, id, { isEnabled: false }, doing(app)))
+export const disableSource = async (app: App, id: string): Promise<void> =>
+  void (await commit(app.bindings.db, (tx) => updateSource(tx, id, { isEnabled: false }, doing(app))))
 
-export const dropSource = (app: App, id: string): void =>
+export const dropSource = (app: App, id: string): Promise<void> =>
   commit(app.bindings.db, (tx) => deleteSource(tx, id, doing(app).actor))

@@ -1,5 +1,6 @@
 /** The accounts of the stand-in upstream: identity, tokens, usage and their pending faults. */
 import type { Fault, FaultRoute } from './faults.ts'
+import type { TokenUsage } from './script.ts'
 import { AUTH_CLAIM, type Mint, unsignedJwt } from './tokens.ts'
 
 export type Plan = 'free' | 'plus' | 'pro' | 'prolite' | 'team' | 'business' | 'enterprise' | 'edu'
@@ -127,6 +128,27 @@ export class Account {
     this.usage = usage
   }
 
+  /** Percent of the weekly quota that a response uses; null: the meter does not move. */
+  meter: ((usage: TokenUsage) => number) | null = null
+  /** The smallest step that the meter shows. */
+  meterStep = 0.01
+  #used = 0
+
+  /** Moves the weekly meter by `percent`, as work does, here or elsewhere. */
+  use(percent: number): void {
+    const window = this.usage?.secondary
+    if (!window) throw new Error('The account has no weekly window.')
+    this.#used += percent
+    window.usedPercent = Number((Math.floor(this.#used / this.meterStep + 1e-9) * this.meterStep).toFixed(4))
+  }
+
+  /** The weekly window starts over. */
+  restartWeek(resetAt: number): void {
+    this.#used = 0
+    const primary = this.usage?.primary
+    this.usage = { ...(primary && { primary }), secondary: { usedPercent: 0, windowMinutes: 10_080, resetAt } }
+  }
+
   setResetCredits(credits: readonly ResetCredit[]): void {
     this.resetCredits = credits
   }
@@ -205,7 +227,12 @@ export class Account {
         user_id: this.userId,
       },
     }
-    const access = unsignedJwt({ ...claims, aud: ['https://api.openai.com/v1'], scp: ['openid', 'offline_access'] })
+    const access = unsignedJwt({
+      ...claims,
+      'https://api.openai.com/profile': { email: this.email, email_verified: true },
+      aud: ['https://api.openai.com/v1'],
+      scp: ['openid', 'offline_access'],
+    })
     this.#access.set(access, expiresAt)
     const id = unsignedJwt({ ...claims, aud: ['app'], email: this.email, email_verified: true })
     return { id_token: id, access_token: access, refresh_token: this.#mint('rt') }

@@ -40,7 +40,10 @@ export function* answerEvents(frame: ResponseFrame, answer: Answer): Generator<S
     output.push(done)
     written += getSize(item)
   }
-  yield completedEvent(frame, output, getUsage(frame.turn, answer, written))
+  const usage = getUsage(frame.turn, answer, written)
+  const { account } = frame.turn
+  if (account.meter) account.use(account.meter(usage))
+  yield completedEvent(frame, output, usage)
 }
 
 /** A terminal `response.failed` with this error. */

@@ -59,6 +59,32 @@ test('an account is paused and resumed immediately', async () => {
   expect(await getBadge(page, PAUSE.badge)).toBe('Active')
 })
 
+test('a live update waits while a badge shows a change that is not stored yet', async () => {
+  await using visit = await browser.visit(world.url + paths.account, { untilLive: true })
+  const { page } = visit
+  const answer: Answer = async (route) => {
+    const isNotified = page.evaluate(whenNotified)
+    await world.api('PUT', `/api/accounts/${paths.account.split('/').at(-1)}/alias`, { alias: 'Renamed' })
+    expect(await isNotified).toEqual({ refreshes: 0 })
+    await route.continue()
+  }
+  expect(await press(page, PAUSE, answer)).toBe('Paused')
+  await page.locator('#account-head', { hasText: 'Renamed' }).waitFor()
+  await page.click(RESUME.button)
+  await page.waitForSelector(PAUSE.button)
+})
+
+/** How often the account's head was requested because of the next message about accounts. */
+const whenNotified = () =>
+  new Promise<{ refreshes: number }>((resolve) => {
+    let refreshes = 0
+    document.addEventListener('htmx:before:request', (event) => {
+      const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element } }>).detail
+      if (ctx.sourceElement.id === 'account-head') refreshes += 1
+    })
+    document.body.addEventListener('live:accounts', () => setTimeout(() => resolve({ refreshes }), 100), { once: true })
+  })
+
 test.each([
   ['no answer', (route: Route) => route.abort()],
   ['a proxy answers', (route: Route) => route.fulfill({ status: 502, contentType: 'text/html', body: 'Bad Gateway' })],

@@ -6,9 +6,10 @@
   const busy = new Set()
   if (!document.querySelector(`${SRC}, [data-tail]`)) return
 
-  // Parts the user is working in are not refreshed: unsent input, checked boxes, open dialogs, selected text.
+  // Parts the user is working in are not refreshed: unsent input, checked boxes, open dialogs, selected text, and badges
+  // that show a change before its answer.
   const HELD =
-    '[data-edited], dialog[open], [type=checkbox]:checked:not([checked]), [type=checkbox][checked]:not(:checked)'
+    '[data-edited], [data-expected], dialog[open], [type=checkbox]:checked:not([checked]), [type=checkbox][checked]:not(:checked)'
   document.addEventListener('input', ({ target }) => {
     if (target.type !== 'checkbox') target.form?.setAttribute('data-edited', '')
   })
@@ -70,7 +71,7 @@
       else if (!busy.has(el) && !isHeld(el)) void renew(el)
     }
   }
-  const told = (topics) => {
+  const markStale = (topics) => {
     for (const el of document.querySelectorAll(SRC))
       if (!topics || el.dataset.live.split(' ').some((topic) => topics.includes(topic))) stale.add(el)
     for (const topic of topics ?? []) document.body.dispatchEvent(new CustomEvent(`live:${topic}`))
@@ -78,7 +79,7 @@
   }
 
   // On pages without live parts, a request for the page shows whether the user is signed out or the server is down.
-  const askPage = async () => {
+  const checkPage = async () => {
     const answer = await fetch(location.href, { headers: { 'hx-request': 'true', accept: 'text/html' } })
     if (answer.status >= 500) return
     const place = answer.headers.get('hx-redirect')
@@ -92,8 +93,8 @@
   let seen = root.dataset.liveId
   // The session ended or its cookie changed. Requesting a part or the page shows which.
   const over = () => {
-    told()
-    if (!document.querySelector(SRC)) askPage().catch(() => {}) // the server is down, and the page already says so
+    markStale()
+    if (!document.querySelector(SRC)) checkPage().catch(() => {}) // the server is down, and the page already says so
   }
   let source = null
   let heardAt = 0
@@ -117,7 +118,7 @@
         run(data.split(' ').filter(Boolean), lastEventId)
       })
     const pass = (topics, id) => {
-      told(topics)
+      markStale(topics)
       seen = id
     }
     hear('hello', pass)
@@ -143,7 +144,7 @@
     if (document.hidden) return
     const now = Date.now()
     settle()
-    if (++ticks % 30 === 0 && root.matches('.is-polling')) told()
+    if (++ticks % 30 === 0 && root.matches('.is-polling')) markStale()
     if (!source) {
       if (now > retryAt) listen()
       return
@@ -160,7 +161,7 @@
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) drop()
     else {
-      told()
+      markStale()
       begin()
     }
   })

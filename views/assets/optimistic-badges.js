@@ -15,15 +15,15 @@
     for (const badge of badges) {
       badge.className = `badge tone-${expectsTone}`
       badge.lastChild.data = expects
+      badge.dataset.expected = '' // live updates wait for the answer, because they still show the old state
     }
-  })
-  on('htmx:before:response', ({ detail: { ctx } }) => {
-    if (ctx.response.raw.ok) before.delete(ctx.sourceElement)
   })
   on('htmx:finally:request', ({ detail: { ctx } }) => {
     const changed = before.get(ctx.sourceElement)
     if (!changed) return
     before.delete(ctx.sourceElement)
+    for (const { badge } of changed) delete badge.dataset.expected
+    if (ctx.response?.raw?.ok) return
     for (const { badge, tone, text } of changed) {
       badge.className = tone
       badge.lastChild.data = text

@@ -46,7 +46,6 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/auth/client-key',
     'src/auth/caller',
     'db',
-    'src/http/arrival',
     'src/http/gates',
     'src/http/handlers',
     'src/http/model-path',

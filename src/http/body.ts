@@ -5,7 +5,6 @@ import type { z } from 'zod'
 import { AppError } from '../errors.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { createMiddleware } from './handlers.ts'
-import { issueText } from './issue-text.ts'
 import { readUpload } from './upload.ts'
 
 /** Twice the longest form. */
@@ -226,3 +225,22 @@ const BOOLEANS: Readonly<Record<string, boolean>> = {
 
 const asBoolean = (text: unknown): unknown =>
   typeof text === 'string' && Object.hasOwn(BOOLEANS, text) ? BOOLEANS[text] : text
+
+/** Zod's own texts are for programmers. */
+const issueText = (issue: z.core.$ZodIssue): string => {
+  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid option')) return choiceText(issue.values)
+  if (issue.code === 'invalid_format') return FORMATS[issue.message] ?? issue.message
+  return issue.message
+}
+
+const FORMATS: Readonly<Record<string, string>> = {
+  'Invalid ISO datetime': 'enter a date and time like 2026-01-31T18:30:00Z',
+  'Invalid ISO date': 'enter a date like 2026-01-31',
+}
+
+const choiceText = (values: readonly unknown[]): string => {
+  const names = values.map(String)
+  return names.length < 2
+    ? `only ${names.join()} is possible`
+    : `choose ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`
+}

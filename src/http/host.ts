@@ -1,4 +1,9 @@
-/** Rejects a Host that is not a plain name or address, or was sent twice, before anything uses it. */
+/**
+ * Rejects a Host that is not a plain name or address, or was sent twice, before anything uses it. The router works
+ * without one.
+ */
+
+import { getPath } from 'hono/utils/url'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'
@@ -25,3 +30,7 @@ export const plainHostOrNone = createMiddleware((c, next) => {
   if (c.req.header('host') !== undefined) requirePlainHost(c)
   return next()
 })
+
+/** For an unusable or missing Host the runtime's URL is only the path, which the router would misread. */
+export const routedPath = (request: Request): string =>
+  request.url.startsWith('/') ? request.url.replace(/[?#].*/s, '') : getPath(request)

@@ -2,13 +2,15 @@
 import { Hono } from 'hono'
 import type { AppEnv, Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
-import { arrival, renderGatewayError } from '../http/arrival.ts'
-import { unlistedPreflight } from '../http/cors.ts'
+import { logAnswer } from '../http/access-log.ts'
+import { allowOrigin, preflightAnswer, unlistedPreflight } from '../http/cors.ts'
+import { errorAnswer, problemJson } from '../http/error-answer.ts'
+import { createMiddleware } from '../http/handlers.ts'
 import { answerOptions, headOnly } from '../http/head.ts'
-import { plainHostOrNone, requirePlainHost } from '../http/host.ts'
+import { plainHostOrNone, requirePlainHost, routedPath } from '../http/host.ts'
 import { isModelPath } from '../http/model-path.ts'
+import { setArrival, setRequestIdHeader } from '../http/request-context.ts'
 import { requireOneAccessGate } from '../http/route-table.ts'
-import { routedPath } from '../http/routed-path.ts'
 import { securityHeaders } from '../http/security-headers.ts'
 import { wrongBaseUrl } from '../http/wrong-base-url.ts'
 import { mountGateway } from './gateway-routes.ts'
@@ -24,6 +26,22 @@ const createGateway = (): Hono<AppEnv> => {
   requireOneAccessGate(app)
   return app
 }
+
+/**
+ * Before and after every handler. Model traffic has no pages or cookies to protect, and its gate checks the Host, so the
+ * dashboard's other middleware is left out.
+ */
+export const arrival = createMiddleware(async (c, next) => {
+  setArrival(c)
+  const preflight = preflightAnswer(c)
+  if (preflight) c.res = preflight
+  else await next()
+  setRequestIdHeader(c)
+  allowOrigin(c)
+  logAnswer(c)
+})
+
+export const renderGatewayError = errorAnswer(problemJson)
 
 const notFound = (c: Ctx): Response | Promise<Response> => {
   try {

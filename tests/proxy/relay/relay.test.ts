@@ -2,9 +2,9 @@
 import { describe, expect, test } from 'bun:test'
 import { Hono } from 'hono'
 import type { AppEnv } from '../../../src/boot/bindings.ts'
-import { arrival, renderGatewayError } from '../../../src/http/arrival.ts'
 import type { RelayPlan } from '../../../src/proxy/relay/plan.ts'
 import { admitRelay, type RelayRequest, readBodyFor, relay, turnRoute } from '../../../src/proxy/relay/relay.ts'
+import { arrival, renderGatewayError } from '../../../src/routes/gateway.ts'
 import { codexBody, expectNothingLeft, type TestApp, testApp } from '../../support/app.ts'
 import { type Fault, faults } from '../../support/upstream/faults.ts'
 

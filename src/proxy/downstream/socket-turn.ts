@@ -5,17 +5,9 @@ import { getText } from '../../lib/json.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
 import { MAX_PREWARM_BYTES } from '../exchange/prewarm.ts'
 import { MAX_FRAME_BYTES } from '../exchange/transport.ts'
-import { underFastModeRule } from '../ingress/fast-mode.ts'
-import { requireSingle } from '../ingress/single-members.ts'
-import {
-  type Continued,
-  type Create,
-  demandsCapability,
-  type Earlier,
-  mentionsCapability,
-  nativeBody,
-  publicBody,
-} from '../ingress/socket-create.ts'
+import { demandsCapability, mentionsCapability, requireSingle } from '../ingress/body-checks.ts'
+import { underFastModeRule } from '../ingress/key-policy.ts'
+import { type Continued, type Create, type Earlier, nativeBody, publicBody } from '../ingress/socket-create.ts'
 import { listTextOf } from '../ingress/splice.ts'
 import { conversationHash } from '../pool/affinity.ts'
 import { unsupportedBySourceError } from '../sources/source-body.ts'

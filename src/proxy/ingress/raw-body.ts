@@ -2,10 +2,9 @@
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { readUpload, type UploadEnv } from '../../http/upload.ts'
-import { collectAfter } from '../../lib/collect-after.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { requireFewValues } from './body-bounds.ts'
+import { requireFewValues } from './body-checks.ts'
 
 export const RESPONSES_BODY_BYTES = 128 * 1024 * 1024
 export const OTHER_BODY_BYTES = 32 * 1024 * 1024
@@ -177,3 +176,14 @@ const tooLarge = ({ maxBytes, tooLargeStatus }: ReadLimits): AppError =>
     message: `The request body is larger than ${maxBytes / 1024 / 1024} MiB.`,
     status: tooLargeStatus,
   })
+
+/** Below this a full collection, 5 to 20 ms, takes longer than parsing did (Bun 1.4.5). */
+const LARGE_BYTES = 16 * 1024 * 1024
+
+/**
+ * Call after parsing a body of this size. The collector underestimates the memory of the temporary text: five bodies of
+ * 100 MB peaked at 1.4 GB without this and at 0.8 GB with it (Bun 1.4.5).
+ */
+export const collectAfter = (bytes: number): void => {
+  if (bytes >= LARGE_BYTES) Bun.gc(true)
+}

@@ -1,20 +1,49 @@
 /**
- * Builds the body of a turn from a `response.create` frame: what it continues, what the key enforces, what is not
- * passed on.
+ * A frame of a client's socket: checks its envelope and builds the body of a turn from a `response.create`. The upstream
+ * validates the rest.
  */
-import { capability } from '../../auth/client-key.ts'
+
+import { z } from 'zod'
 import { AppError } from '../../errors.ts'
-import { CAPABILITY_HEADER } from '../../http/gates.ts'
-import { getObject, getObjects, type JsonObject } from '../../lib/json.ts'
+import { getObject, getObjects, type JsonObject, parseJson } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
 import { hasInstruction } from '../formats/instructions.ts'
 import { normaliseResponses, withCiphertext } from '../formats/v1-responses.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import type { CreateFrame } from './client-frames.ts'
+import { capabilityNames } from './body-checks.ts'
 import { enforcedMembers, withKeyPolicy } from './key-policy.ts'
 import type { BodyHold } from './raw-body.ts'
 import { rewriteBody } from './rewrite.ts'
 import { alwaysStreamed, cutMembers, type ListText, spliceBody, withItemsBefore } from './splice.ts'
+
+/** `generate: false` is a prewarm: it announces how the next turn will begin (Codex CLI 0.169). */
+const ResponseCreate = z.looseObject({
+  type: z.literal('response.create'),
+  previous_response_id: z.string().max(512).nullish(),
+  generate: z.boolean().nullish(),
+})
+/** Cancels the running turn. */
+const Interrupt = z.looseObject({ type: z.literal('response.interrupt') })
+/** Older clients acknowledge what they have read; it has no effect. */
+const Processed = z.looseObject({ type: z.literal('response.processed') })
+
+const ClientFrame = z.discriminatedUnion('type', [ResponseCreate, Interrupt, Processed])
+
+type ClientFrame = z.output<typeof ClientFrame>
+export type CreateFrame = z.output<typeof ResponseCreate>
+
+/** Throws `malformed_json` or `invalid_request_error`, both 400. */
+export const parseFrame = (text: string): ClientFrame => {
+  const json = parseJson(text)
+  if (json === undefined) throw new AppError('malformed_json', { message: 'The frame is not valid JSON.' })
+  const parsed = ClientFrame.safeParse(json)
+  if (parsed.success) return parsed.data
+  const { path, message } = parsed.error.issues[0]! // a failure has an issue
+  throw new AppError('invalid_request_error', {
+    message: path[0] === 'type' || path.length === 0 ? 'The frame has an unknown type.' : message,
+    param: path.join('.') || 'type',
+  })
+}
 
 /** What the last response leaves for a turn that continues it. */
 export interface Earlier {
@@ -38,19 +67,6 @@ export interface Continued {
   /** As in `Earlier`. */
   isInstructed: boolean
 }
-
-/** Whether the frame names a capability at all: clients without a key must not learn which exist. */
-export const mentionsCapability = (body: JsonObject): boolean => capabilityNames(body).length > 0
-
-/** Whether the body's metadata requests the restricted pool. Throws `unsupported_required_capability`. */
-export const demandsCapability = (body: JsonObject): boolean => {
-  const metadata = getObject(body.client_metadata)
-  return capabilityNames(body).some((name) => capability(String(metadata[name])) !== null)
-}
-
-/** Header names are case-insensitive, so their counterparts in metadata are too. */
-const capabilityNames = ({ client_metadata }: JsonObject): string[] =>
-  Object.keys(getObject(client_metadata)).filter((name) => name.toLowerCase() === CAPABILITY_HEADER)
 
 /** A native frame passes unchanged, except for `enforcedMembers` and the upstream's requirements. */
 export const nativeBody = (create: Create, key: KeyPolicy | null, earlier: Earlier | null): Continued => {

@@ -4,14 +4,13 @@
  */
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { collectAfter } from '../../lib/collect-after.ts'
 import { getText } from '../../lib/json.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { DEFAULT_IMAGE_MODEL } from '../../model/catalog/image-models.ts'
 import { type ImageAction, imageFormToJson, toImageRequest } from '../formats/image-request.ts'
 import { readForm } from '../formats/multipart-form.ts'
-import { parseObject } from '../ingress/raw-body.ts'
-import { requireSingle } from '../ingress/single-members.ts'
+import { requireSingle } from '../ingress/body-checks.ts'
+import { collectAfter, parseObject } from '../ingress/raw-body.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { admitRelay, builtFor, preparedFor, type RelayRequest, readBodyFor, relay, turnRoute } from './relay.ts'
 

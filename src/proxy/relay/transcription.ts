@@ -4,7 +4,6 @@
  */
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { collectAfter } from '../../lib/collect-after.ts'
 import { getObject, parseJson } from '../../lib/json.ts'
 import { frame } from '../../lib/sse-payload.ts'
 import { decodeUtf8 } from '../../lib/utf8.ts'
@@ -19,6 +18,7 @@ import {
   type Transcription,
   toTranscription,
 } from '../formats/transcription-form.ts'
+import { collectAfter } from '../ingress/raw-body.ts'
 import type { TurnBody } from '../turn/turn.ts'
 import { admitRelay, builtFor, openRelay, type RelayRequest, readBodyFor, turnRoute } from './relay.ts'
 

@@ -3,8 +3,7 @@ import { AppError } from '../errors.ts'
 import { getEgressReason } from '../model/egress/route.ts'
 import type { AccountCallDeps } from './account-call.ts'
 import { type AccountCredentials, USER_AGENT, upstreamHeaders } from './headers.ts'
-import { SseStream } from './stream.ts'
-import { isTerminal } from './terminal.ts'
+import { isTerminal, SseStream } from './stream.ts'
 
 interface ProbeResult {
   /** HTTP status of the upstream; 0 when unreachable or timed out. */

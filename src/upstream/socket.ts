@@ -4,10 +4,9 @@ import WebSocket from 'ws' // the runtime's own; its global one hides status, he
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
 import { FrameEvent } from './frame-event.ts'
-import { HandshakeRejected } from './handshake-rejected.ts'
-import { closedWith } from './socket-closed.ts'
+import { closedWith, HandshakeRejected } from './socket-errors.ts'
 import { MAX_QUEUED_BYTES, SocketStream } from './socket-stream.ts'
-import { isTerminal } from './terminal.ts'
+import { isTerminal } from './stream.ts'
 
 const MAX_FRAME_BYTES = 128 * 1024 * 1024
 const MAX_REFUSAL_BYTES = 64 * 1024

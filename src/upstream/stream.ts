@@ -7,6 +7,17 @@ import { FrameEvent } from './frame-event.ts'
 /** Events that arrived together; never empty. */
 export type Batch = readonly SseEvent[]
 
+export type Terminal = 'response.completed' | 'response.incomplete' | 'response.failed' | 'error'
+
+export const isTerminal = (type: string | null): type is Terminal => type !== null && TERMINALS.has(type)
+
+const TERMINALS: ReadonlySet<string> = new Set([
+  'response.completed',
+  'response.incomplete',
+  'response.failed',
+  'error',
+] satisfies Terminal[])
+
 export interface UpstreamStream {
   /** The next events, or null after the upstream ended the stream. Rejects when the transport breaks. */
   read(): Promise<Batch | null>

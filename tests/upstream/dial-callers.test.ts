@@ -27,7 +27,7 @@ const CALLERS: Readonly<Record<string, readonly string[]>> = {
   'src/upstream/oauth.ts fetch': ['route', 'context.route'],
   // whether a client is the owner of an account
   'src/proxy/ingress/owner-proofs.ts fetch': ['route'],
-  'src/proxy/exchange/socket-fallback.ts isProxied': ['route', 'route'],
+  'src/proxy/exchange/transport.ts isProxied': ['route', 'route'],
   // the endpoint that is tested
   'src/upstream/egress-test.ts fetch': ['route'],
   // model sources and receivers of alerts, which have no account

@@ -6,7 +6,7 @@ import { fromRateHeaders, limitFamily } from '../../model/accounts/usage-reports
 import { hasAnyWindow, isExhausted } from '../../model/accounts/usage-windows.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
 import { isCompressed } from '../../upstream/bounded-body.ts'
-import { SocketClosed } from '../../upstream/socket-closed.ts'
+import { SocketClosed } from '../../upstream/socket-errors.ts'
 
 export interface UpstreamFailure {
   /** How far the attempt got: connecting, waiting for headers, a status, an event in the stream, the stream itself. */

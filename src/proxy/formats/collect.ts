@@ -1,7 +1,7 @@
 /** Assembles a complete response object from a stream's events, for clients that want one JSON answer. */
 import { AppError } from '../../errors.ts'
 import { getObject, getObjects, getText, type JsonObject } from '../../lib/json.ts'
-import { isTerminal } from '../../upstream/terminal.ts'
+import { isTerminal } from '../../upstream/stream.ts'
 import { callKind } from './call-kinds.ts'
 import { hasContent } from './chat-json.ts'
 import { type ResponsesEvent, upstreamFailure } from './responses-event.ts'

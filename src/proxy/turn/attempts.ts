@@ -7,7 +7,7 @@ import { untilAborted } from '../../lib/until-aborted.ts'
 import { isFailing } from '../../model/accounts/account-health.ts'
 import { usesPaidCredits } from '../../model/accounts/usage-windows.ts'
 import { FAILURE_COOLDOWN_MS, passingFailure } from '../../upstream/credentials.ts'
-import { isFrameTooLarge, mayWorkOverHttp } from '../exchange/socket-fallback.ts'
+import { isFrameTooLarge, mayWorkOverHttp } from '../exchange/transport.ts'
 import {
   exhaustedError,
   logNoAccount,

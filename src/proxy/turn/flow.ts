@@ -1,8 +1,7 @@
 /** A turn past its commit point: the remaining events, metered, limited in silence and length, settled exactly once. */
 import { AppError } from '../../errors.ts'
 import type { SseEvent } from '../../lib/sse.ts'
-import type { Batch, UpstreamStream } from '../../upstream/stream.ts'
-import { isTerminal, type Terminal } from '../../upstream/terminal.ts'
+import { type Batch, isTerminal, type Terminal, type UpstreamStream } from '../../upstream/stream.ts'
 import {
   classify,
   endedEarly,

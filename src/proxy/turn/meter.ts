@@ -7,7 +7,7 @@ import { getObject, getObjects, getText, isObject, type JsonObject } from '../..
 import type { SseEvent } from '../../lib/sse.ts'
 import { eventJson } from '../../lib/sse-payload.ts'
 import type { TokenUsage } from '../../model/catalog/pricing.ts'
-import { isTerminal, type Terminal } from '../../upstream/terminal.ts'
+import { isTerminal, type Terminal } from '../../upstream/stream.ts'
 import { sha256 } from '../pool/affinity.ts'
 
 /** Events without content, comments included: held back, and not a commitment (decisions §3 "Commit point"). */

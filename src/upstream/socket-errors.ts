@@ -1,4 +1,4 @@
-/** How the upstream closed a socket during a turn; in its own file, so that importing it does not load sockets. */
+/** How the upstream rejects a socket, or closes it during a turn. Apart from `socket.ts`, so that importing this loads no sockets. */
 import { AppError } from '../errors.ts'
 
 /** Close codes of RFC 6455 §7.4.1 and its registry. */
@@ -26,3 +26,17 @@ export const closedWith = (closeCode: number): Error =>
 
 const sentence = (closeCode: number): string =>
   `ChatGPT closed the socket with code ${closeCode} before the response was complete.`
+
+/** The upstream rejected the handshake with an ordinary HTTP answer. */
+export class HandshakeRejected extends Error {
+  override readonly name = 'HandshakeRefused'
+
+  /** `body`: at most the first 64 KiB. */
+  constructor(
+    readonly status: number,
+    readonly headers: Headers,
+    readonly body: string,
+  ) {
+    super(`the handshake was answered with status ${status}`)
+  }
+}

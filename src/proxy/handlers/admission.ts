@@ -2,7 +2,7 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { burnWindowClosed } from '../pool/selection-error.ts'
-import { keyNeeds } from '../pool/turn-needs.ts'
+import { keyNeeds } from '../pool/selection-needs.ts'
 import { turnRoute } from '../relay/relay.ts'
 import { requireAllowedModel, requireModelName } from '../turn/admit.ts'
 

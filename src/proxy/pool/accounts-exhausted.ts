@@ -3,8 +3,7 @@ import { AppError } from '../../errors.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
 import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
-import type { SelectionNeeds } from './selection-needs.ts'
-import { getNeeds } from './turn-needs.ts'
+import { getNeeds, type SelectionNeeds } from './selection-needs.ts'
 
 /** The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available sooner. */
 export const preferredError = (last: AppError | null, noAccount: AppError): AppError => {

@@ -1,13 +1,11 @@
 /** Whether an account can serve a request, and if not, why. */
 import { isFailing } from '../../model/accounts/account-health.ts'
-import { isBlocked, nextState } from '../../model/accounts/account-state.ts'
-import { includedQuotaReset, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
+import { type AccountState, isBlocked, nextState } from '../../model/accounts/account-state.ts'
+import { includedQuotaReset, nextReset, usedNow, usesPaidCredits } from '../../model/accounts/usage-windows.ts'
 import { isInScope } from '../../model/keys/key-scope.ts'
 import type { Considered, SkipReason } from '../../model/log/skip-reasons.ts'
-import { reservedUntil } from './caps.ts'
-import { type Candidate, getLimit, type PolicyContext } from './policies.ts'
+import { type Candidate, getLimit, longWindow, type PolicyContext } from './policies.ts'
 import type { SelectionNeeds, Surface } from './selection-needs.ts'
-import { blockReason, UNUSABLE, type UnusableStatus } from './state-reasons.ts'
 
 /** The verdict per candidate, in order. One mutable object each, to keep allocations low. */
 export type Verdicts = Map<string, Considered>
@@ -123,3 +121,38 @@ export const isUpstreamFailing = (
 }
 
 export const USABLE: ReadonlySet<SkipReason | null> = new Set([null, 'cooling_down', 'at_cap'])
+
+/**
+ * When the caps that the account has reached end (ms, null: unknown); undefined: it is not reserved for a key of this
+ * owner. A cap holds even when no other account is left.
+ */
+export const reservedUntil = (
+  candidate: Candidate,
+  keyOwnerId: string | null | undefined,
+  now: number,
+): number | null | undefined => {
+  const { usage, maxUsedPercentPrimary, maxUsedPercentSecondary, exemptOwnerId } = candidate
+  if (maxUsedPercentPrimary === null && maxUsedPercentSecondary === null) return undefined
+  if (exemptOwnerId !== null && exemptOwnerId === keyOwnerId) return undefined
+  const reached = [
+    { window: usage?.windows.fiveHour ?? null, cap: maxUsedPercentPrimary },
+    { window: longWindow(usage), cap: maxUsedPercentSecondary },
+  ].filter(({ window, cap }) => cap !== null && (usedNow(window, now) ?? 0) >= cap)
+  if (reached.length === 0) return undefined
+  const resets = reached.map(({ window }) => nextReset(window, now))
+  return resets.some((reset) => reset === null) ? null : Math.max(...resets.map(Number))
+}
+
+/** Limits named by a usage report have their own reason; other blocks use the status. */
+const blockReason = ({ cause, status }: AccountState): SkipReason =>
+  OWN_WORDS.find((reason) => reason === cause) ?? (status as 'rate_limited' | 'quota_exceeded') // as: the account is blocked
+
+export const OWN_WORDS = ['spend_cap_reached', 'credits_depleted', 'not_allowed'] as const
+
+type UnusableStatus = Exclude<AccountState['status'], 'active' | 'rate_limited' | 'quota_exceeded'>
+
+const UNUSABLE: Record<UnusableStatus, SkipReason> = {
+  paused: 'paused',
+  reauth_required: 'needs_sign_in',
+  deactivated: 'deactivated',
+}

@@ -1,9 +1,10 @@
-/** One account in memory: its row and its live state. */
+/** One account in memory: its row, its live state, and the lease of a slot on it. */
 import { HEALTHY, type Health } from '../../model/accounts/account-health.ts'
 import type { AccountState } from '../../model/accounts/account-state.ts'
 import { type AccountRow, displayName } from '../../model/accounts/accounts.ts'
 import { METER_DELAY_MS } from '../../model/accounts/meter-readings.ts'
 import type { UsageSnapshot } from '../../model/accounts/usage-windows.ts'
+import type { Considered, Selection } from '../../model/log/skip-reasons.ts'
 import { accountTag } from '../../upstream/headers.ts'
 import type { Candidate } from './policies.ts'
 
@@ -98,3 +99,31 @@ export const rejectModel = ({ rejectedModels }: LiveAccount, model: string, unti
  */
 export const countRunning = ({ inFlight, lastEndedAt }: LiveAccount, now: number): number =>
   inFlight || (now >= lastEndedAt && now - lastEndedAt < METER_DELAY_MS ? 1 : 0)
+
+export type Granted = Pick<Extract<Selection, { kind: 'chosen' }>, 'considered' | 'moveAvoidable'>
+
+interface Slots {
+  give(account: LiveAccount): void
+}
+
+/** The slot of an account that a turn holds while it runs there. */
+export class Lease {
+  readonly account: LiveAccount
+  readonly considered: readonly Considered[]
+  /** The previous account could have served the request, and the move costs more than staying. */
+  readonly moveAvoidable: boolean
+  #pool: Slots | null
+
+  constructor(account: LiveAccount, { considered, moveAvoidable }: Granted, pool: Slots) {
+    this.account = account
+    this.considered = considered
+    this.moveAvoidable = moveAvoidable
+    this.#pool = pool
+  }
+
+  /** Releases the slot; repeated calls do nothing. */
+  release(): void {
+    this.#pool?.give(this.account)
+    this.#pool = null
+  }
+}

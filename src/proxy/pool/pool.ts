@@ -21,11 +21,18 @@ import {
 import { isInScope } from '../../model/keys/key-scope.ts'
 import type { Selection } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
-import { reservedUntil } from './caps.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
-import { canServe, isForeground, isUnlisted, isUpstreamFailing } from './eligibility.ts'
-import { type Granted, Lease } from './lease.ts'
-import { countRunning, fromRow, type LiveAccount, newAccount, rejectModel, untimed } from './live-account.ts'
+import { canServe, isForeground, isUnlisted, isUpstreamFailing, reservedUntil } from './eligibility.ts'
+import {
+  countRunning,
+  fromRow,
+  type Granted,
+  Lease,
+  type LiveAccount,
+  newAccount,
+  rejectModel,
+  untimed,
+} from './live-account.ts'
 import { getLimit, type PolicyContext, toPolicy } from './policies.ts'
 import { select } from './select.ts'
 import { selectionError } from './selection-error.ts'

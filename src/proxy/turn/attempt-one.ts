@@ -18,7 +18,7 @@ import {
 } from '../exchange/classify.ts'
 import { absorbRateEvent, absorbRateHeaders } from '../exchange/rate-headers.ts'
 import { sendAttempt, UpstreamStatusError } from '../exchange/send-attempt.ts'
-import type { Lease } from '../pool/lease.ts'
+import type { Lease } from '../pool/live-account.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
 import { commitTo, type Flow, type FreshStream } from './flow.ts'
 import { isHeld } from './meter.ts'

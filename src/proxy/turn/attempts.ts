@@ -15,9 +15,9 @@ import {
   preferredError,
   withShorterWait,
 } from '../pool/accounts-exhausted.ts'
-import type { Lease } from '../pool/lease.ts'
+import type { Lease } from '../pool/live-account.ts'
 import { isMove } from '../pool/preference.ts'
-import { getNeeds } from '../pool/turn-needs.ts'
+import { getNeeds } from '../pool/selection-needs.ts'
 import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
 import { recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'

@@ -6,7 +6,6 @@ import { untilAborted } from '../../lib/until-aborted.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
 import { getEgressReason } from '../../model/egress/route.ts'
 import { toClientHeaders } from '../../upstream/headers.ts'
-import { CapturedStream } from '../capture/captured-stream.ts'
 import {
   type Classified,
   classify,
@@ -19,6 +18,7 @@ import {
 import { absorbRateEvent, absorbRateHeaders } from '../exchange/rate-headers.ts'
 import { sendAttempt, UpstreamStatusError } from '../exchange/send-attempt.ts'
 import type { Lease } from '../pool/live-account.ts'
+import { CapturedStream } from './capture.ts'
 import { bodyFor, withoutReasoning } from './continuity.ts'
 import { commitTo, type Flow, type FreshStream } from './flow.ts'
 import { isHeld } from './meter.ts'

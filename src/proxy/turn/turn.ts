@@ -6,6 +6,7 @@ import type { CaptureRecorder } from '../../model/captures/recorder.ts'
 import type { EgressReason } from '../../model/egress/route.ts'
 import type { Reservation } from '../../model/keys/reservations.ts'
 import type { Considered } from '../../model/log/skip-reasons.ts'
+import type { SourceModel } from '../../model/sources/sources.ts'
 import type { Settings } from '../../settings/schema.ts'
 import type { UpstreamSession } from '../exchange/upstream-session.ts'
 import type { BodyHold } from '../ingress/raw-body.ts'
@@ -13,7 +14,6 @@ import type { AffinityRow } from '../pool/affinity.ts'
 import type { Surface } from '../pool/selection-needs.ts'
 import type { RelayPlan } from '../relay/plan.ts'
 import type { Recording } from '../responses-store/stored-response.ts'
-import type { SourceUse } from '../sources/source-use.ts'
 
 export type TurnKind = 'normal' | 'compaction' | 'prewarm' | RelayKind
 /** Kinds of relayed requests. */
@@ -38,6 +38,22 @@ export interface Arrival {
   requestId: string
   /** `clock.monotonic()` */
   arrivedAt: number
+}
+
+/** The model source that serves a turn, and what settling the turn needs of it. */
+interface SourceUse {
+  readonly id: string
+  readonly name: string
+  /** With its prices. */
+  readonly model: SourceModel
+  /** The pool is at its usage limit, so this source serves the turn in its place. */
+  readonly isOverflow: boolean
+  /** For the start of the answer, and for each silence in a stream. */
+  readonly timeoutMs: number
+  /** The key has limits that cannot be kept without the usage. */
+  readonly demandsUsage: boolean
+  /** Called once with what the turn cost; null where no budget applies. */
+  readonly charge: ((costMicros: number) => void) | null
 }
 
 export interface AttemptRecord {

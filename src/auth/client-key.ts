@@ -5,7 +5,6 @@
 import { AppError, type Rejection } from '../errors.ts'
 import { anyContains, type Cidr } from '../lib/cidr.ts'
 import type { KeyPolicy, KeyRing } from '../model/keys/key-ring.ts'
-import { keyStart } from '../model/log/rejections.ts'
 
 export interface Client {
   /** Null: no key was required, and no known key was sent. */
@@ -139,3 +138,9 @@ const getStart = ({ authorization }: Pick<ClientAuthRequest, 'authorization'>): 
 
 const rejected = (message: string, rejection: Rejection): AppError =>
   new AppError('invalid_api_key', { message, rejection })
+
+const MAX_CHARS = 8
+
+/** The loggable part of a secret: its first eight characters, at most half of it. null: nothing. */
+const keyStart = (secret: string): string | null =>
+  secret.slice(0, Math.min(MAX_CHARS, Math.floor(secret.length / 2))).replace(/[^\x21-\x7e]/g, '?') || null

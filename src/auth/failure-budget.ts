@@ -1,7 +1,7 @@
 /** Limits attempts per minute and client, for example eight wrong secrets over all routes that check one (spec §8). */
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError, type Code } from '../errors.ts'
-import { getClient } from '../lib/client-address.ts'
+import { getClient } from '../lib/client-ip.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { SharedTries } from './shared-tries.ts'
 

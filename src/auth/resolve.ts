@@ -14,9 +14,8 @@ import {
 import { isAdminLevel, PRESETS } from '../model/users/permissions.ts'
 import { findSession, type SessionRow, type SignInMethod } from '../model/users/sessions.ts'
 import type { Settings } from '../settings/schema.ts'
-import { isLocal } from './caller.ts'
+import { isLocal, isOwnHost, isServedHost } from './caller.ts'
 import { identify, proxySubject, recordRefusal } from './identity.ts'
-import { isOwnHost, isServedHost } from './own-host.ts'
 import { type AccountPrincipal, BOOTSTRAP, type Principal, type StepUpMethod, UNGUARDED } from './principal.ts'
 import { readSessionToken } from './session-cookie.ts'
 

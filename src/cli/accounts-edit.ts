@@ -1,14 +1,18 @@
-/** `sluice accounts edit`: routing, caps, owner, window start and reset rule of an account. */
-import { commit } from '../../db/commit.ts'
+/** `sluice accounts edit`: name, routing, tags, caps, owner, window start and reset rule of an account. */
+
+import { z } from 'zod'
+import { commit, type Db } from '../../db/commit.ts'
+import { ROUTING_POLICIES } from '../../db/schema/accounts.ts'
 import { AppError } from '../errors.ts'
-import { displayName, editAccount, getUsage, listAccounts } from '../model/accounts/accounts.ts'
+import { Tags } from '../model/accounts/account-tags.ts'
+import { type AccountEdit, displayName, editAccount, getUsage, listAccounts } from '../model/accounts/accounts.ts'
 import { windowStartRefusal } from '../model/accounts/preserve-floors.ts'
 import { ResetRuleFields } from '../model/accounts/reset-rule-fields.ts'
 import { enableWindowStart } from '../model/accounts/window-starts.ts'
-import { ownerFrom, type RoutingOptions, routingFrom } from './account-options.ts'
 import { ACCOUNT } from './accounts.ts'
 import { cliActor, type Run, UsageError, withFolder } from './command.ts'
 import { findOne } from './find.ts'
+import { USER } from './users.ts'
 
 interface EditOptions extends RoutingOptions {
   windowStart?: string
@@ -67,4 +71,53 @@ const ruleFrom = (given: Partial<Record<keyof typeof NAMES, string | undefined>>
   if (parsed.success) return parsed.data
   const name = String(parsed.error.issues[0]?.path[0]) as keyof typeof NAMES // as: the schema has these members only
   throw new UsageError(`${NAMES[name]} cannot be "${given[name]}". "sluice accounts edit --help" shows what it can be.`)
+}
+
+interface RoutingOptions {
+  alias?: string
+  policy?: string
+  tag?: readonly string[]
+  removeTags?: true
+  position?: string
+  max5h?: string
+  maxWeek?: string
+  owner?: string
+  reserveForOwner?: string
+}
+
+/** What was given, without the owner. Throws `UsageError`. */
+const routingFrom = (options: RoutingOptions): AccountEdit => {
+  const { alias, policy, tag, removeTags, position, max5h, maxWeek, reserveForOwner } = options
+  if (removeTags && tag) throw new UsageError('Use either --tag or --remove-tags.')
+  return {
+    ...(alias !== undefined && { alias: alias.trim() || null }),
+    ...(policy !== undefined && {
+      routingPolicy: read(z.enum(ROUTING_POLICIES), '--policy', policy, `one of ${ROUTING_POLICIES.join(', ')}`),
+    }),
+    ...(tag && { tags: read(Tags, '--tag', tag, 'of 1 to 40 characters, given at most 20 times') }),
+    ...(removeTags && { tags: [] }),
+    ...(position !== undefined && {
+      position: read(number(1_000_000), '--position', position, 'a place from 1, or none'),
+    }),
+    ...(max5h !== undefined && { maxUsedPercentPrimary: read(number(100), '--max-5h', max5h, PERCENT) }),
+    ...(maxWeek !== undefined && { maxUsedPercentSecondary: read(number(100), '--max-week', maxWeek, PERCENT) }),
+    ...(reserveForOwner !== undefined && {
+      reserveForOwner: read(z.enum(['yes', 'no']), '--reserve-for-owner', reserveForOwner, 'yes or no') === 'yes',
+    }),
+  }
+}
+
+/** Throws `not_found`, and `UsageError` for several matches. */
+const ownerFrom = async (db: Db, { owner }: RoutingOptions): Promise<AccountEdit> =>
+  owner === undefined ? {} : { ownerUserId: owner === 'none' ? null : findOne(USER, await USER.all(db), owner).id }
+
+const PERCENT = 'a percentage from 1 to 100, or none'
+
+const number = (max: number) =>
+  z.union([z.literal('none').transform(() => null), z.coerce.number().int().min(1).max(max)])
+
+const read = <S extends z.ZodType>(schema: S, option: string, value: unknown, hint: string): z.output<S> => {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  throw new UsageError(`${option} must be ${hint}.`)
 }

@@ -1,5 +1,5 @@
 /** Rejects requests that another site's page made the browser send: dashboard changes, and turns without a key. */
-import { isOwnHost } from '../auth/own-host.ts'
+import { isOwnHost } from '../auth/caller.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import { AppError } from '../errors.ts'
 import { createMiddleware } from './handlers.ts'

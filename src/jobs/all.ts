@@ -23,7 +23,6 @@ import { type RedeemByRuleDeps, redeemByRule } from './redeem-by-rule.ts'
 import { RESET_CREDITS_INTERVAL_MS, type ResetCreditsDeps, resetCreditsJob } from './reset-credits.ts'
 import { type CaptureRetentionDeps, purgeCaptures, type RetentionDeps, retain } from './retention.ts'
 import { SAMPLES_INTERVAL_MS, type SamplesDeps, sampleUsage } from './samples.ts'
-import { advanceStates, STATES_INTERVAL_MS } from './states.ts'
 import { addUpCompletedHours, SUMS_INTERVAL_MS } from './sums.ts'
 import { renewTokens, TOKENS_INTERVAL_MS } from './tokens.ts'
 import { pollUsage, USAGE_BEAT_MS } from './usage.ts'
@@ -52,6 +51,8 @@ type JobSources = Omit<JobDeps, 'polls' | 'upstream' | 'credentials'> &
     shares: { refresh(): Promise<void> }
   }
 
+/** No block of an account outlasts its end by more. */
+const STATES_INTERVAL_MS = 5000
 /** How soon a process counts the requests of other processes. */
 const SHARES_INTERVAL_MS = 5000
 
@@ -68,7 +69,7 @@ export const scheduleUpkeep = (
     shares,
   }: Pick<JobSources, 'db' | 'pool' | 'clock' | 'figures' | 'responses' | 'rates' | 'shares'>,
 ): void => {
-  schedule.add('states', STATES_INTERVAL_MS, () => advanceStates({ pool }))
+  schedule.add('states', STATES_INTERVAL_MS, async () => pool.tick())
   schedule.add('overview', OVERVIEW_INTERVAL_MS, () => readAhead({ db, clock, figures }), { runAtStart: true })
   // Only prices of moves and shares need them.
   const refreshRates = async () => (pool.all().length > 1 ? rates.refresh() : undefined)

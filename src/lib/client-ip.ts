@@ -1,4 +1,7 @@
-/** The address of a request's client: the socket peer, or the client named by trusted proxies. When in doubt, unknown. */
+/**
+ * The address of a request's client: the socket peer, or the client named by trusted proxies; when in doubt, unknown. And
+ * which addresses count as one client.
+ */
 import { anyContains, type Cidr, normaliseIp, parseCidr } from './cidr.ts'
 
 interface Caller {
@@ -112,4 +115,19 @@ function hopAddress(text: string): Claim {
 function isLocalHost(host: string | null): boolean {
   const name = (host ?? '').toLowerCase()
   return LOCAL_HOSTS.includes(name) || LOCAL_HOSTS.includes(name.replace(/^(\[[^\]]*\]|[^:]+):\d{1,5}$/, '$1'))
+}
+
+/** A client may use a whole IPv6 /64. All clients without a known address are one. */
+export const getClient = (ip: string | null): string => {
+  const address = ip === null ? null : normaliseIp(ip)
+  if (address === null) return 'unknown'
+  return address.includes(':') ? expanded(address).slice(0, 4).join(':') : address
+}
+
+const expanded = (address: string): string[] => {
+  const [head = '', tail] = address.split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail === undefined || tail === '' ? [] : tail.split(':')
+  const zeros = tail === undefined ? 0 : 8 - left.length - right.length
+  return [...left, ...Array.from({ length: zeros }, () => '0'), ...right].map((part) => part.replace(/^0+(?=.)/, ''))
 }

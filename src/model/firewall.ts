@@ -1,7 +1,8 @@
 /** Which addresses may use the proxy routes: a list of addresses and ranges, also in memory. */
-import { asc, eq } from 'drizzle-orm'
+import { asc, eq, sql } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../db/commit.ts'
 import { firewallEntries } from '../../db/schema/keys.ts'
+import { requests } from '../../db/schema/requests.ts'
 import { AppError } from '../errors.ts'
 import { anyContains, type Cidr, formatCidr, parseCidr } from '../lib/cidr.ts'
 import { type Actor, append } from './audit/audit.ts'
@@ -66,3 +67,15 @@ const canonical = (text: string): string | null => {
   const cidr = parseCidr(text.trim())
   return cidr && formatCidr(cidr)
 }
+
+/** Reading these takes about ten milliseconds. */
+const MAX_READ = 15_000
+
+/** At most `limit` addresses from the newest 15,000 requests since `since` (ms since epoch), most requests first. */
+export const recentCallers = async (db: Db, since: number, limit: number): Promise<string[]> =>
+  (
+    await db.all<{ clientIp: string }>(sql`
+      SELECT client_ip AS "clientIp" FROM (
+        SELECT client_ip FROM ${requests} WHERE started_at >= ${since} ORDER BY started_at DESC LIMIT ${MAX_READ}) AS recent
+      WHERE client_ip IS NOT NULL GROUP BY client_ip ORDER BY count(*) DESC, client_ip LIMIT ${limit}`)
+  ).map(({ clientIp }) => clientIp)

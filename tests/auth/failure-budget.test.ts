@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { FailureBudget } from '../../src/auth/failure-budget.ts'
 import type { SharedTries } from '../../src/auth/shared-tries.ts'
 import { AppError } from '../../src/errors.ts'
-import { getClient } from '../../src/lib/client-address.ts'
+import { getClient } from '../../src/lib/client-ip.ts'
 
 const setUp = () => {
   let now = 5000

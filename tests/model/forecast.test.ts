@@ -1,7 +1,7 @@
 /** When a pool is used up at the pace so far. */
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { forecast, type Share } from '../../src/model/overview/forecast.ts'
+import { forecast, type Share } from '../../src/model/overview/pool-meters.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12)
 const HOUR = 3_600_000

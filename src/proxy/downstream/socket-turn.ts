@@ -1,6 +1,6 @@
 /** One turn on a client socket, from its `response.create` frame to its terminal event or error frame. */
 import type { Client } from '../../auth/client-key.ts'
-import { AppError } from '../../errors.ts'
+import { AppError, openAiError } from '../../errors.ts'
 import { getText } from '../../lib/json.ts'
 import { choicesFor } from '../../model/sources/choices.ts'
 import { MAX_PREWARM_BYTES } from '../exchange/prewarm.ts'
@@ -16,7 +16,6 @@ import { begin } from '../turn/begin.ts'
 import type { Flow } from '../turn/flow.ts'
 import { ClientGone, type Turn } from '../turn/turn.ts'
 import { errorFrame, type FrameContract } from './frame-contract.ts'
-import { errorForResend } from './previous-response-missing.ts'
 import type { SocketSession } from './socket-session.ts'
 
 const RESPONSES_PATH = '/codex/responses'
@@ -192,3 +191,27 @@ const interruptedEvent = (id: string | null, sequenceNumber: number): string =>
       output: [],
     },
   })
+
+/**
+ * Minor version: 0.118 to 0.140 show `previous_response_not_found` to the user and end the turn; 0.150 and later handle
+ * it.
+ */
+const FIRST_HANDLING_MINOR = 150
+
+/**
+ * The error itself or, for an older native client, the code on which all versions resend (seen with 0.118, 0.140,
+ * 0.169, and Zed's adapter, which is 0.137).
+ */
+function errorForResend(err: AppError, headers: Headers): AppError {
+  const { code, type } = openAiError(err)
+  if (code !== 'previous_response_not_found' || !isOlderCodex(headers)) return err
+  return new AppError(err.code, { ...err.extra, upstream: { code: 'websocket_connection_limit_reached', type } })
+}
+
+/** By `codex_cli_rs/0.137.0 (…)`, whatever the name; 0.118 sends only its `originator`. */
+function isOlderCodex(headers: Headers): boolean {
+  const agent = headers.get('user-agent')
+  if (agent === null) return headers.get('originator')?.startsWith('codex_') ?? false
+  const minor = /^[^/ ]+\/0\.(\d+)\.\d+\S* \(/.exec(agent)?.[1]
+  return minor !== undefined && Number(minor) < FIRST_HANDLING_MINOR
+}

@@ -18,7 +18,7 @@ import {
   requireMessages,
 } from '../formats/messages-request.ts'
 import { messageFromResponse } from '../formats/messages-stream.ts'
-import { estimateInputTokens } from '../formats/token-estimate.ts'
+import { estimateInputTokens } from '../formats/messages-usage.ts'
 import { isSameEffort, underFastModeRule, withKeyPolicy } from '../ingress/key-policy.ts'
 import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
 import { rewriteBody } from '../ingress/rewrite.ts'

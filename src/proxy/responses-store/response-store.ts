@@ -9,8 +9,16 @@ import type { Settings } from '../../settings/schema.ts'
 import { reasoningByCall } from '../formats/recalled-reasoning.ts'
 import { ItemNames } from './item-names.ts'
 import { ItemPool, type StoredItem, textBytes } from './item-pool.ts'
-import { elementTexts, type RawResponse, rawResponse, responseIn } from './raw-response.ts'
-import { packDocument, releaseDocument, type StoredDocument, unpackDocument } from './stored-document.ts'
+import {
+  elementTexts,
+  packDocument,
+  type RawResponse,
+  rawResponse,
+  releaseDocument,
+  responseIn,
+  type StoredDocument,
+  unpackDocument,
+} from './stored-document.ts'
 import { NO_KEY, type Recording, type RequestToStore, type StoredResponse } from './stored-response.ts'
 
 const MIB = 1024 * 1024

@@ -13,7 +13,7 @@ import { iso } from '../lib/iso.ts'
 import type { KeyPolicy } from '../model/keys/key-ring.ts'
 import { type Explanation, explain } from '../model/log/explain.ts'
 import { getKeyHash } from '../model/log/request-log-choices.ts'
-import { choicesFor } from '../model/sources/choices.ts'
+import { choicesFor } from '../model/sources/sources.ts'
 import { accountChoices } from './choices.ts'
 import { getOptions } from './logs/logs.ts'
 

@@ -6,7 +6,7 @@ import { TRANSCRIPTION_MODEL } from '../catalog/audio-models.ts'
 import { isImageModel } from '../catalog/image-models.ts'
 import type { KeyPolicy } from '../keys/key-ring.ts'
 import { getLimitError } from '../keys/reservations.ts'
-import type { Choice } from '../sources/choices.ts'
+import type { Choice } from '../sources/sources.ts'
 import { type Considered, type Selection, skipText } from './skip-reasons.ts'
 
 /** An account that routing considered. */

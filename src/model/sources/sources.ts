@@ -1,7 +1,8 @@
-/** The enabled model sources in memory, so that choosing one needs no database read. */
+/** The enabled model sources in memory, so that choosing one needs no database read, and which of them can serve a request. */
 import type { Db } from '../../../db/commit.ts'
 import type { SourceHealth } from '../../../db/schema/sources.ts'
 import type { Sealer } from '../../lib/seal.ts'
+import type { KeyPolicy } from '../keys/key-ring.ts'
 import { keyContext, listSources, type SourceModelRow, type StoredSource } from './source-rows.ts'
 
 /** A kind of request that a source can support. */
@@ -87,3 +88,43 @@ export const sourceOf = (row: StoredSource, sealer: Sealer): Source =>
 
 const getModel = ({ sourceId, createdAt, updatedAt, isEnabled, ...model }: SourceModelRow): SourceModel =>
   Object.freeze(model)
+
+/** A source and the model of it that is called. */
+export interface Choice {
+  readonly source: Source
+  readonly model: SourceModel
+}
+
+interface Offers {
+  sources: Pick<Sources, 'enabled' | 'offering'>
+  pool: { offers(model: string | null): boolean }
+}
+
+interface Wanted {
+  /** As the client names it, or as its key enforces. */
+  model: unknown
+  key: KeyPolicy | null
+  capability: Capability
+  isStreamed: boolean
+}
+
+/**
+ * Those that list the model, by name, then id; empty: the pool serves it. A model that an account offers is the pool's,
+ * unless the key is limited to sources.
+ */
+export const choicesFor = (
+  { sources, pool }: Offers,
+  { model: name, key, capability, isStreamed }: Wanted,
+): Choice[] => {
+  if (sources.enabled.length === 0 || typeof name !== 'string') return []
+  const scope = key?.sourceIds ?? null
+  if (scope === null && pool.offers(name)) return []
+  return sources.offering(name, capability).flatMap((source) => {
+    const model = source.models.get(name)
+    const isFit = model !== undefined && (!isStreamed || model.supportsStreaming)
+    return isFit && isInSourceScope(key, source) ? [{ source, model }] : []
+  })
+}
+
+export const isInSourceScope = (key: Pick<KeyPolicy, 'sourceIds'> | null, { id }: Pick<Source, 'id'>): boolean =>
+  key?.sourceIds?.has(id) ?? true

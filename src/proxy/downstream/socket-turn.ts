@@ -2,7 +2,7 @@
 import type { Client } from '../../auth/client-key.ts'
 import { AppError, openAiError } from '../../errors.ts'
 import { getText } from '../../lib/json.ts'
-import { choicesFor } from '../../model/sources/choices.ts'
+import { choicesFor } from '../../model/sources/sources.ts'
 import { MAX_PREWARM_BYTES } from '../exchange/prewarm.ts'
 import { MAX_FRAME_BYTES } from '../exchange/transport.ts'
 import { demandsCapability, mentionsCapability, requireSingle } from '../ingress/body-checks.ts'

@@ -17,7 +17,7 @@ import { getLimitError } from '../../model/keys/reservations.ts'
 import { dryRun } from '../../model/log/explain.ts'
 import type { Selection } from '../../model/log/skip-reasons.ts'
 import { poolMeters } from '../../model/overview/pool-meters.ts'
-import { choicesFor } from '../../model/sources/choices.ts'
+import { choicesFor } from '../../model/sources/sources.ts'
 import { selectionError } from '../pool/selection-error.ts'
 import { getKeyPolicy } from './key-usage.ts'
 

@@ -1,6 +1,6 @@
 /** `POST /v1/embeddings`: served by model sources only, because ChatGPT has none. */
 import { AppError } from '../../errors.ts'
-import { choicesFor } from '../../model/sources/choices.ts'
+import { choicesFor } from '../../model/sources/sources.ts'
 import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
 import { prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 

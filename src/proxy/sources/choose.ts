@@ -2,8 +2,7 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
-import { type Choice, choicesFor } from '../../model/sources/choices.ts'
-import type { Capability } from '../../model/sources/sources.ts'
+import { type Capability, type Choice, choicesFor } from '../../model/sources/sources.ts'
 import type { TurnBody } from '../turn/turn.ts'
 
 /** Those that can serve this JSON request; empty: the pool serves it. */

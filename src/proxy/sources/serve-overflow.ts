@@ -2,7 +2,7 @@
 import { AppError } from '../../errors.ts'
 import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
 import { estimateTokens } from '../../model/keys/reservations.ts'
-import type { Choice } from '../../model/sources/choices.ts'
+import type { Choice } from '../../model/sources/sources.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { asRequest } from '../exchange/frame-body.ts'
 import type { Flow } from '../turn/flow.ts'

@@ -2,7 +2,7 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { getObject, getObjects, getText, type JsonObject, parseJson } from '../../lib/json.ts'
 import type { KeyPolicy } from '../../model/keys/key-ring.ts'
-import type { Choice } from '../../model/sources/choices.ts'
+import type { Choice } from '../../model/sources/sources.ts'
 import { type Answered, answerHeaders, answerWithStream, withServerTiming } from '../downstream/answer.ts'
 import { type Contract, contractOptions, NativeContract, publicContract } from '../downstream/contracts.ts'
 import { responseFromChat } from '../formats/chat-events.ts'

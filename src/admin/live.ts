@@ -12,7 +12,7 @@ import type { Claim } from '../lib/concurrency-limits.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
 import { encodeUtf8 } from '../lib/utf8.ts'
 import type { Change, LiveTopic } from '../live.ts'
-import { keysState } from '../model/keys/keys-state.ts'
+import { keysState } from '../model/keys/api-keys.ts'
 import { holds, type Permission } from '../model/users/permissions.ts'
 
 /** Topics are sent only to users with the permission. `own`: also to users who hold it for own keys. */

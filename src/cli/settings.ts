@@ -1,9 +1,10 @@
-/** `sluice settings …`: shows and changes settings. */
+/** `sluice settings …`: shows and changes settings, and says what a value must be. */
+
+import { z } from 'zod'
 import { commit, type Tx } from '../../db/commit.ts'
 import { parseJson } from '../lib/json.ts'
 import { append } from '../model/audit/audit.ts'
 import { requireClaudeModels } from '../model/catalog/claude-models-check.ts'
-import { getExpected } from '../settings/allowed-values.ts'
 import { DEFAULTS, SETTING_NAMES, type SettingName, Settings } from '../settings/schema.ts'
 import { readSettings, writeSettings } from '../settings/store.ts'
 import { cliActor, printJson, type Run, UsageError, withFolder, withNewFolder } from './command.ts'
@@ -76,3 +77,41 @@ const settingName = (given: string): SettingName => {
   if (name) return name
   throw new UsageError(`There is no setting "${given}". "sluice settings get" shows them all.`)
 }
+
+interface Bounds {
+  type?: string
+  enum?: readonly string[]
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+  maxLength?: number
+  anyOf?: readonly Bounds[]
+  properties?: Record<string, unknown>
+}
+
+/** The end of "… must be": "a whole number from 1 to 20", "true or false", "one of …", "text of at most 255 characters, or none". */
+export const getExpected = (name: SettingName): string =>
+  // as: JSON Schema of a single value, of which these members are read
+  inWords(z.toJSONSchema(Settings.shape[name], { unrepresentable: 'any', io: 'input' }) as Bounds)
+
+const inWords = (bounds: Bounds): string => {
+  if (bounds.anyOf) return bounds.anyOf.map(inWords).join(', or ')
+  if (bounds.enum) return `one of ${bounds.enum.join(', ')}`
+  switch (bounds.type) {
+    case 'null':
+      return 'none'
+    case 'boolean':
+      return 'true or false'
+    case 'integer':
+      return `a whole number${getRange(bounds)}`
+    case 'number':
+      return `a number${getRange(bounds)}`
+    case 'object':
+      return `JSON with ${Object.keys(bounds.properties ?? {}).join(', ')}`
+    default:
+      return bounds.maxLength === undefined ? 'text' : `text of at most ${bounds.maxLength} characters`
+  }
+}
+
+const getRange = ({ minimum, maximum, exclusiveMinimum }: Bounds): string =>
+  exclusiveMinimum === undefined ? ` from ${minimum} to ${maximum}` : ` above ${exclusiveMinimum}, up to ${maximum}`

@@ -1,6 +1,5 @@
 /** The current settings as one frozen object, replaced when a commit changes them. Read once per request. */
 import type { Db } from '../../db/commit.ts'
-import { Signal } from '../lib/signal.ts'
 import type { Settings } from './schema.ts'
 import { readSettings, type StoredSettings } from './store.ts'
 
@@ -35,5 +34,39 @@ export class SettingsCache {
 
   onChange(fn: (settings: Readonly<Settings>) => void): () => void {
     return this.#changed.on(fn)
+  }
+}
+
+type Listener<T> = (value: T) => void
+
+/** A typed, synchronous event emitter. A failing listener does not affect the others. */
+export class Signal<T> {
+  readonly #listeners = new Set<{ run: Listener<T> }>()
+  readonly #onError: (error: unknown) => void
+
+  /** `onError` receives listeners' errors; it should log them. */
+  constructor(onError: (error: unknown) => void) {
+    this.#onError = onError
+  }
+
+  /** Calls `run` with every later value, in order of subscription. Returns the unsubscribe function. */
+  on(run: Listener<T>): () => void {
+    const entry = { run }
+    this.#listeners.add(entry)
+    return () => {
+      this.#listeners.delete(entry)
+    }
+  }
+
+  /** Calls every listener now. A listener unsubscribed during the call is skipped. */
+  emit(value: T): void {
+    for (const entry of [...this.#listeners]) {
+      if (!this.#listeners.has(entry)) continue
+      try {
+        entry.run(value)
+      } catch (error) {
+        this.#onError(error)
+      }
+    }
   }
 }

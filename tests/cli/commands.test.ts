@@ -7,7 +7,7 @@ import { type CommandSpec, getName } from '../../src/cli/command-spec.ts'
 import { COMMANDS } from '../../src/cli/commands.ts'
 import { runCli } from '../../src/cli/main.ts'
 import { CommanderError, createProgram } from '../../src/cli/program.ts'
-import { getExpected } from '../../src/settings/allowed-values.ts'
+import { getExpected } from '../../src/cli/settings.ts'
 import { SETTING_NAMES } from '../../src/settings/schema.ts'
 
 const everyCommand = (specs: readonly CommandSpec[], parents: string[] = []): { path: string[]; spec: CommandSpec }[] =>

@@ -71,6 +71,10 @@ export const listKeys = async (db: Db, scope: ViewScope): Promise<StoredKey[]> =
   return rows.map(({ key, owner }) => ({ ...key, owner, limits: limits.get(key.id) ?? [] }))
 }
 
+/** A value that changes with the keys in scope, their limits, and each of their requests. */
+export const keysState = async (db: Db, scope: ViewScope): Promise<string> =>
+  getVersion((await listKeys(db, scope)).map((key) => JSON.stringify(key)))
+
 /** Throws `not_found`, also for a key outside `scope`. */
 export const getKey = async (db: Db, id: string, scope: ViewScope): Promise<StoredKey> => {
   const row = await db

@@ -1,6 +1,6 @@
 /** Listeners are called in order, and one that throws does not stop the others. */
 import { expect, test } from 'bun:test'
-import { Signal } from '../../src/lib/signal.ts'
+import { Signal } from '../../src/settings/cache.ts'
 
 test('every listener gets every later value until it unsubscribes', () => {
   const signal = new Signal<number>(() => {})

@@ -1,7 +1,7 @@
 /** The state of an account, and whether it is available now and why not. */
 import type { FC } from 'hono/jsx'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
-import { STATE_NAMES, WINDOW_NAMES } from '../../src/model/accounts/account-words.ts'
+import { STATE_NAMES, windowLabel } from '../../src/model/accounts/account-words.ts'
 import { CheckIcon, ClockIcon, CrossIcon } from '../ui/icons.tsx'
 import { Meter } from '../ui/meter.tsx'
 import { Since, Until } from '../ui/time.tsx'
@@ -21,7 +21,7 @@ export const Windows: FC<Props> = ({ account: { windows }, now }) => {
     <>
       {WINDOWS.map((name) => {
         const window = windows[name]
-        return window && <Meter label={WINDOW_NAMES[name]} window={window} now={now} />
+        return window && <Meter label={windowLabel(name)} window={window} now={now} />
       })}
     </>
   )

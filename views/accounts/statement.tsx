@@ -1,5 +1,6 @@
 /** Where an account's quota went: through Sluice or elsewhere, by key and model, at what price, and what was odd. */
 import type { FC } from 'hono/jsx'
+import { windowLabel, windowName } from '../../src/model/accounts/account-words.ts'
 import type { Statement, StatementShare, WeekValue } from '../../src/model/accounts/statement-read.ts'
 import { countText, dollarText, plural } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -24,7 +25,7 @@ export interface StatementProps extends Omit<Statement, 'byKey'> {
 export const StatementTab: FC<StatementProps> = (props) => (
   <>
     <Choices {...props} />
-    <TextCard id="statement" title={`${WINDOWS[props.window]} quota`} aside={<Files {...props} />}>
+    <TextCard id="statement" title={`${windowLabel(props.window)} quota`} aside={<Files {...props} />}>
       {props.firstReadingAt === null ? (
         <p class="muted">The meter did not move in this period. Readings are stored when it does.</p>
       ) : (
@@ -36,8 +37,6 @@ export const StatementTab: FC<StatementProps> = (props) => (
     <Oddities {...props} />
   </>
 )
-
-const WINDOWS: Record<Window, string> = { five_hour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' }
 
 const PERIODS: Record<Period, string> = {
   window: 'Current window',
@@ -61,7 +60,7 @@ const Choices: FC<StatementProps> = ({ accountId, window, windows, period }) => 
       <nav class="periods" aria-label="Quota">
         {offered.map((one) => (
           <a href={link({ window: one })} aria-current={one === window ? 'true' : undefined}>
-            {WINDOWS[one]}
+            {windowLabel(one)}
           </a>
         ))}
       </nav>
@@ -172,8 +171,8 @@ const Price: FC<StatementProps> = ({ window, costPerPercentUsd: { value, spread,
           <span class="muted">Not enough has been used through Sluice to tell.</span>
         ) : (
           <>
-            One percent of the {WINDOWS[window].toLowerCase()} quota buys requests for about{' '}
-            <b>{priceText(value, spread)}</b> at API list prices.
+            One percent of the {windowName(window)} quota buys requests for about <b>{priceText(value, spread)}</b> at
+            API list prices.
           </>
         )}
       </p>

@@ -2,7 +2,7 @@
 import type { FC } from 'hono/jsx'
 import type { AccountSpend, Spend, Trend } from '../../src/model/accounts/account-trends.ts'
 import type { WireAccount } from '../../src/model/accounts/account-view.ts'
-import { WINDOW_NAMES } from '../../src/model/accounts/account-words.ts'
+import { windowLabel } from '../../src/model/accounts/account-words.ts'
 import type { ResetCreditsView } from '../../src/model/accounts/reset-credits.ts'
 import { countText, dollarText, plural, shortCount } from '../ui/amounts.ts'
 import { Card, TextCard } from '../ui/card.tsx'
@@ -47,7 +47,7 @@ export const UsageTab: FC<Props> = (props) => {
       <TextCard id="trend" title="Last 7 days" count="percent used">
         <TrendChart
           from={trend.from}
-          series={WINDOWS.map((name) => ({ name: WINDOW_NAMES[name], values: trend[name] }))}
+          series={WINDOWS.map((name) => ({ name: windowLabel(name), values: trend[name] }))}
         />
       </TextCard>
       <Card id="spend" title="Usage in the last 7 days" count={totalText(spend.total)}>
@@ -75,7 +75,7 @@ const AllWindows: FC<Props> = ({ account, credits, now }) => {
         return (
           window && (
             <div class="window-row">
-              <Meter label={WINDOW_NAMES[name]} window={window} now={now} />
+              <Meter label={windowLabel(name)} window={window} now={now} />
               {credits[name] && (
                 <span class="muted small">
                   {whole(credits[name].left)} of {whole(credits[name].capacity)} plan credits left

@@ -1,7 +1,7 @@
 /** The remaining quota of all accounts, and each account's use, state and recent history. */
 import type { FC } from 'hono/jsx'
 import type { AccountView } from '../../src/model/accounts/account-view.ts'
-import { STATE_NAMES } from '../../src/model/accounts/account-words.ts'
+import { STATE_NAMES, windowLabel } from '../../src/model/accounts/account-words.ts'
 import type { WindowLength } from '../../src/model/accounts/usage-windows.ts'
 import type { Outcome } from '../../src/model/overview/outcome-strip.ts'
 import type { Period } from '../../src/model/overview/overview-slots.ts'
@@ -56,12 +56,6 @@ export const OverviewPoolPart: FC<PoolProps> = ({ at, meters, isServing, ...stri
   </div>
 )
 
-const NAMES: Record<PoolPart['meters'][number]['window'], string> = {
-  '5h': '5-hour',
-  '7d': 'Weekly',
-  monthly: 'Monthly',
-}
-
 const credits = (amount: number): string => countText(Math.round(amount))
 
 interface MeterProps {
@@ -73,13 +67,13 @@ interface MeterProps {
 const PoolMeter: FC<MeterProps> = ({ meter, isServing, now }) => (
   <div class="card pool-meter">
     <p class="pool-meter-head">
-      <span class="pool-meter-name">{NAMES[meter.window]}</span>
+      <span class="pool-meter-name">{windowLabel(meter.window)}</span>
       <strong>{leftPercent(meter.usedPercent)} % left</strong>
       <span class="muted">
         {credits(meter.capacityCredits - meter.usedCredits)} of {credits(meter.capacityCredits)} credits
       </span>
     </p>
-    <Bar label={`${NAMES[meter.window]}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
+    <Bar label={`${windowLabel(meter.window)}, all accounts`} used={meter.usedPercent} pace={meter.pacePercent} />
     <p class="pool-meter-foot muted">
       <Outlook meter={meter} isServing={isServing} now={now} />
       {meter.resetAt && (
@@ -162,18 +156,18 @@ const Standing: FC<{ account: PoolAccount; now: string }> = ({ account, now }) =
 
 const UsedBars: FC<Pick<PoolAccount, 'used'>> = ({ used: { fiveHour, weekly, monthly } }) => {
   const bars = [
-    ['5-hour', '5h', fiveHour],
-    ['Weekly', 'wk', weekly],
-    ['Monthly', 'mo', monthly],
+    ['fiveHour', '5h', fiveHour],
+    ['weekly', 'wk', weekly],
+    ['monthly', 'mo', monthly],
   ] as const
   const known = bars.filter(([, , used]) => used !== null)
   if (known.length === 0) return <span class="muted">no usage reported yet</span>
-  return known.map(([label, short, used]) => (
+  return known.map(([window, short, used]) => (
     <span class="strip-bar">
       <span class="muted" aria-hidden="true">
         {short}
       </span>
-      <Bar label={label} used={used ?? 0} />
+      <Bar label={windowLabel(window)} used={used ?? 0} />
       <span class="strip-percent">{leftPercent(used ?? 0)} % left</span>
     </span>
   ))

@@ -1,7 +1,6 @@
 /** The words for accounts that pages, dialogs, the API and the command line share. */
 import type { AccountStatus } from '../../../db/schema/accounts.ts'
 import type { AccountEvent, AccountState } from './account-state.ts'
-import type { WindowLength } from './usage-windows.ts'
 
 export const STATE_NAMES: Record<AccountStatus, string> = {
   active: 'Active',
@@ -12,7 +11,26 @@ export const STATE_NAMES: Record<AccountStatus, string> = {
   deactivated: 'Deactivated',
 }
 
-export const WINDOW_NAMES: Record<WindowLength, string> = { fiveHour: '5-hour', weekly: 'Weekly', monthly: 'Monthly' }
+/** The quota windows, by the names that reports of ChatGPT, readings of meters and the pool have for them. */
+const WINDOW_NAMES = {
+  fiveHour: '5-hour',
+  five_hour: '5-hour',
+  '5h': '5-hour',
+  weekly: 'weekly',
+  '7d': 'weekly',
+  monthly: 'monthly',
+} as const
+
+type QuotaWindow = keyof typeof WINDOW_NAMES
+
+/** Within a sentence. */
+export const windowName = (window: QuotaWindow): string => WINDOW_NAMES[window]
+
+/** As a label. */
+export const windowLabel = (window: QuotaWindow): string => {
+  const name = windowName(window)
+  return name.charAt(0).toUpperCase() + name.slice(1)
+}
 
 /** Why an account is active again, for its history. `before`: the state that ended. */
 export const recoveryText = ({ until }: Pick<AccountState, 'until'>, event: AccountEvent): string | null => {

@@ -3,6 +3,7 @@
  */
 import type { MeterWindow } from '../../../db/schema/meter.ts'
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
+import { windowName } from './account-words.ts'
 import { RESET_TOLERANCE_MS, type Span, type Step } from './meter-spans.ts'
 import { estimatePrice, isPriceable, type PercentPrice } from './percent-price.ts'
 import { inWeek, startOfWeek, WEEK_MS } from './statement.ts'
@@ -18,8 +19,6 @@ export interface Oddity {
   /** A description in one or two sentences. */
   text: string
 }
-
-export const METER_NAMES: Record<MeterWindow, string> = { five_hour: '5-hour', weekly: 'weekly', monthly: 'monthly' }
 
 interface Meter {
   window: MeterWindow
@@ -60,7 +59,7 @@ const findJump = ({ window }: Meter, span: Span, price: PercentPrice | null): Od
   const range = `from ${percentText(first.usedPercent)} to ${percentText(last.usedPercent)}`
   const why =
     requests === 0 ? ' without a request through Sluice' : ', much more than the requests through Sluice account for'
-  const text = `The ${METER_NAMES[window]} meter rose ${range} within ${spanText(at - from)}${why}.`
+  const text = `The ${windowName(window)} meter rose ${range} within ${spanText(at - from)}${why}.`
   return [{ at, kind: 'jump', window, text }]
 }
 
@@ -72,7 +71,7 @@ const findReset = (meter: Meter, { before, reading, isRestart }: Step): Oddity[]
   if (resets.some((used) => used >= before.at - MINUTE_MS && used <= at)) return []
   const shift = reading.resetAt - before.resetAt
   const early = before.resetAt - at
-  const name = METER_NAMES[window]
+  const name = windowName(window)
   if (isRestart && shift <= RESET_TOLERANCE_MS) return [] // only a lower figure
   if (isRestart && early > RESET_TOLERANCE_MS) {
     const text = `The ${name} window started over ${spanText(early)} before its announced reset.`
@@ -106,7 +105,7 @@ const findPriceChanges = ({ window, spans, resolution }: Meter): Oddity[] => {
     if (ratio < 2 && ratio > 0.5) continue
     const [kind, size] =
       ratio >= 2 ? (['price_doubled', 'at least twice'] as const) : (['price_halved', 'at most half'] as const)
-    const text = `One percent of the ${METER_NAMES[window]} quota is worth about ${dollars(now.price)} of requests at list prices, ${size} the ${dollars(before)} of the week before.`
+    const text = `One percent of the ${windowName(window)} quota is worth about ${dollars(now.price)} of requests at list prices, ${size} the ${dollars(before)} of the week before.`
     found.push({ at: now.at, kind, window, text })
   }
   return found

@@ -1,9 +1,10 @@
 /** Items of the attention list about accounts, their quotas and reset credits. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../lib/durations.ts'
 import type { AccountView } from '../accounts/account-view.ts'
+import { windowName } from '../accounts/account-words.ts'
 import type { WindowLength } from '../accounts/usage-windows.ts'
 import type { Facts, Matter, Offer } from './attention.ts'
-import { type PoolMeter, poolMeters } from './pool-meters.ts'
+import { poolMeters } from './pool-meters.ts'
 
 /** The thresholds. 0 means off. */
 export interface AlertThresholds {
@@ -23,8 +24,6 @@ export interface HeldCredit {
   expiresAt: number | null
 }
 
-const WINDOW_NAMES: Record<PoolMeter['window'], string> = { '5h': '5-hour', '7d': 'weekly', monthly: 'monthly' }
-const LENGTH_NAMES: Record<WindowLength, string> = { fiveHour: '5-hour', weekly: 'weekly', monthly: 'monthly' }
 /** No forecast this early in a window, because the pace is not reliable yet. */
 const MIN_FORECAST_PERCENT = 50
 
@@ -54,7 +53,7 @@ export const pool = (facts: Facts, offer: Offer): Matter[] => {
       {
         id: `forecast-${window}`,
         tone: 'wait',
-        text: `The ${WINDOW_NAMES[window]} quota of all accounts is on pace to run out in ${spanText(usedUpAt - now)}, before it resets`,
+        text: `The ${windowName(window)} quota of all accounts is on pace to run out in ${spanText(usedUpAt - now)}, before it resets`,
         action,
         alert: { event: 'pool.forecast', subject: { ...subject, id: window } },
       },
@@ -108,7 +107,7 @@ export const meters = ({ accounts, thresholds }: Facts, offer: Offer): Matter[] 
           {
             id: `meter-${accountId}`,
             tone: 'wait',
-            text: `${displayName} has used ${Math.floor(used.percent)} % of its ${LENGTH_NAMES[used.length]} quota`,
+            text: `${displayName} has used ${Math.floor(used.percent)} % of its ${windowName(used.length)} quota`,
             action: offer('accounts:read', 'Open account', `/accounts/${accountId}`),
             alert: { event: 'account.meter', subject: { kind: 'account', id: accountId, name: displayName } },
           },

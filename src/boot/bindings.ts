@@ -38,7 +38,7 @@ import type { SocketSession } from '../proxy/downstream/socket-session.ts'
 import type { StreamTimer } from '../proxy/downstream/stream-timer.ts'
 import type { ArrivingFrames } from '../proxy/ingress/arriving-frames.ts'
 import type { OwnerProofs } from '../proxy/ingress/owner-proofs.ts'
-import type { BodyBudget } from '../proxy/ingress/raw-body.ts'
+import type { BodyBudget, BodyHold } from '../proxy/ingress/raw-body.ts'
 import type { Ledger } from '../proxy/ledger/ledger.ts'
 import type { AffinityMap } from '../proxy/pool/affinity.ts'
 import type { ClientLimitsView } from '../proxy/pool/client-limits.ts'
@@ -189,6 +189,8 @@ interface Variables {
   /** The socket's own remote address; null on a Unix socket. */
   peer: string | null
   client: Client
+  /** The memory of the request body, until a turn releases it; null: a turn does, or none was read. */
+  bodyHold: BodyHold | null
   /** A ChatGPT token that has yet to be proved; null: the client has a key. */
   ownerToken: string | null
   /** Id of the account whose owner the client has proved to be; null: the client has a key. */

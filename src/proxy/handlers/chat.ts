@@ -10,9 +10,8 @@ import { underFastModeRule, withKeyPolicy } from '../ingress/key-policy.ts'
 import { OTHER_BODY_BYTES } from '../ingress/raw-body.ts'
 import { rewriteBody } from '../ingress/rewrite.ts'
 import { storeScope } from '../responses-store/stateful-request.ts'
-import { getChoices } from '../sources/choose.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { admitTurn, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
+import { admitTurn, getChoices, prepared, readTurnBody, type TurnKindOf, turnRoute } from './turn-route.ts'
 
 const CHAT: TurnKindOf = { kind: 'normal', isNative: false, path: '/codex/responses', accept: 'text/event-stream' }
 
@@ -60,7 +59,7 @@ const admitChat = async (c: Ctx, raw: TurnBody) => {
     const whole = isStored ? withCiphertext(request.body) : request.body
     return { body: rewriteBody(asked.body, withSummary(withKeyPolicy(whole, asked.key))), chat: request.chat }
   })
-  const served = await admitTurn(c, { ...CHAT, route: c.req.path, body })
+  const served = await admitTurn(c, { ...CHAT, body })
   if (isStored) served.turn.recording = responses.record({ ...NO_ITEMS, scope: storeScope(client), callIds })
   return { served, chat }
 }

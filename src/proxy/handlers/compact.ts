@@ -12,14 +12,21 @@ import { enforcedMembers, underFastModeRule, withKeyPolicy } from '../ingress/ke
 import { rewriteBody } from '../ingress/rewrite.ts'
 import { spliceBody } from '../ingress/splice.ts'
 import { recallRequest } from '../responses-store/stateful-request.ts'
-import { getChoices } from '../sources/choose.ts'
 import { cannotCompactError } from '../sources/source-errors.ts'
 import { attempt } from '../turn/attempts.ts'
 import type { Flow } from '../turn/flow.ts'
 import { newProgress, type Progress } from '../turn/progress.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { releaseRequest, type Turn, type TurnBody } from '../turn/turn.ts'
-import { admitTurn, prepared, readTurnBody, rejectPreviousResponse, type TurnKindOf, turnRoute } from './turn-route.ts'
+import {
+  admitTurn,
+  getChoices,
+  prepared,
+  readTurnBody,
+  rejectPreviousResponse,
+  type TurnKindOf,
+  turnRoute,
+} from './turn-route.ts'
 
 const compact = (isNative: boolean) => {
   const turns: TurnKindOf = {
@@ -60,7 +67,7 @@ const admitCompact = async (c: Ctx, turns: TurnKindOf): Promise<Answered> => {
     const { body, key } = underFastModeRule(raw, c.get('client').key, c.env.settings.current())
     return spliceBody(body, enforcedMembers(body.json, key))
   })
-  return admitTurn(c, { ...turns, route: c.req.path, body })
+  return admitTurn(c, { ...turns, body })
 }
 
 /** The new turn takes over the request body and releases it at its commit point. */

@@ -134,7 +134,7 @@ const admitMessages = async (c: Ctx, raw: TurnBody) => {
     c.set('droppedFields', [...dropped, ...request.dropped])
     return { body: rewriteBody(raw, withKeyPolicy(ruled.body.json, ruled.key)), options: request.options }
   })
-  const served = await admitTurn(c, { ...MESSAGES, route: c.req.path, body })
+  const served = await admitTurn(c, { ...MESSAGES, body })
   return { served, options, estimate: estimateInputTokens(raw.json) }
 }
 

@@ -1,4 +1,4 @@
-/** What every model route does first: reject while draining, read the body, lift the idle limit, build the turn. */
+/** The steps that all model routes share, in order: gates, read and check the body, build and admit the turn. */
 import { requireKey } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -6,6 +6,7 @@ import { type AccessRule, clientKey, type Gate, type KeyNeed, restricted } from 
 import { createHandlers } from '../../http/handlers.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
+import { type Capability, type Choice, choicesFor } from '../../model/sources/sources.ts'
 import type { Answered } from '../downstream/answer.ts'
 import { demandsCapability, mentionsCapability, requireSingle } from '../ingress/body-checks.ts'
 import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../ingress/raw-body.ts'
@@ -24,8 +25,9 @@ interface TurnRouteOptions {
 }
 
 /**
- * Rejects when there is no room for a turn, and restores the connection's idle limit after every answer except a
- * stream, which has a longer one. Without it an unused connection would stay open forever (Bun 1.4.5).
+ * Rejects when there is no room for a turn. Whatever a step of the route throws ends here: the memory of the body is
+ * released, and the answer gets the client's limits. Restores the connection's idle limit after every answer except a stream,
+ * which has a longer one. Without it an unused connection would stay open forever (Bun 1.4.5).
  */
 const longLived =
   (serve: Serve): Serve =>
@@ -37,6 +39,7 @@ const longLived =
       isStream = c.get('isRelayed') || (answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false)
       return answer
     } catch (err) {
+      c.get('bodyHold')?.release()
       const limits = c.env.clientLimits.headersFor(c.get('client').key, null)
       for (const [name, value] of Object.entries(limits)) c.header(name, value)
       throw err
@@ -56,34 +59,33 @@ export type TurnKindOf = Pick<Admission, 'kind' | 'isNative' | 'path' | 'accept'
  * after a slow upload.
  */
 export const readTurnBody = async (c: Ctx, turns: TurnKindOf, maxBytes = RESPONSES_BODY_BYTES): Promise<TurnBody> => {
-  const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
-  const body = await readBody(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
-  if (c.env.captures.isOn) body.hold.received = body.bytes
-  try {
-    await checkKeyAgain(c)
-    prepared(c, body, turns, () => requireSingle(body.bytes, body.json))
-    requireOrdinary(body.json, c)
-  } catch (err) {
-    body.hold.release()
-    throw err
-  }
+  const body = await received(c, turns, readBody(c.req.raw, getLimits(c, turns, maxBytes)))
+  prepared(c, body, turns, () => requireSingle(body.bytes, body.json))
+  requireOrdinary(body.json, c)
   c.env.server?.timeout(c.req.raw, 0)
   return body
 }
 
 /** The same for a body that is relayed as bytes; `json` is empty. */
 export const readRelayBody = async (c: Ctx, turns: TurnKindOf, maxBytes = OTHER_BODY_BYTES): Promise<TurnBody> => {
-  const limits = { env: c.env, maxBytes, tooLargeStatus: turns.isNative ? 400 : 413 } as const
-  const body = await readBytes(c.req.raw, limits).catch((err: unknown) => rejectUnread(c, turns, err))
-  if (c.env.captures.isOn) body.hold.received = body.bytes
-  try {
-    await checkKeyAgain(c)
-  } catch (err) {
-    body.hold.release()
-    throw err
-  }
+  const body = await received(c, turns, readBytes(c.req.raw, getLimits(c, turns, maxBytes)))
   c.env.server?.timeout(c.req.raw, 0)
   return { ...body, json: {} }
+}
+
+const getLimits = ({ env }: Ctx, { isNative }: TurnKindOf, maxBytes: number) =>
+  ({ env, maxBytes, tooLargeStatus: isNative ? 400 : 413 }) as const
+
+const received = async <Body extends Pick<TurnBody, 'bytes' | 'hold'>>(
+  c: Ctx,
+  turns: TurnKindOf,
+  reading: Promise<Body>,
+): Promise<Body> => {
+  const body = await reading.catch((err: unknown) => rejectUnread(c, turns, err))
+  c.set('bodyHold', body.hold)
+  if (c.env.captures.isOn) body.hold.received = body.bytes
+  await checkKeyAgain(c)
+  return body
 }
 
 const checkKeyAgain = async (c: Ctx): Promise<void> => {
@@ -105,9 +107,18 @@ const rejectUnread = (c: Ctx, turns: TurnKindOf, err: unknown): never => {
   })
 }
 
-/** Runs the code that builds a turn's body; if it throws, frees the memory and logs the request. */
+/** The model sources that can serve this JSON request; empty: the pool serves it. */
+export const getChoices = (
+  { env, var: { client } }: Ctx,
+  { json }: Pick<TurnBody, 'json'>,
+  capability: Capability,
+  isStreamed = json.stream === true,
+): Choice[] =>
+  choicesFor(env, { model: client.key?.enforcedModel ?? json.model, key: client.key, capability, isStreamed })
+
+/** Runs the code that builds a turn's body; if it throws, logs the request as rejected. */
 export const prepared = <T>(c: Ctx, raw: TurnBody, turns: TurnKindOf, work: () => T): T => {
-  const admission = { ...turns, route: turns.route ?? c.req.path, body: raw, signal: c.req.raw.signal }
+  const admission = { route: c.req.path, ...turns, body: raw, signal: c.req.raw.signal }
   return orReject(getArrival(c), admission, 'request', work)
 }
 
@@ -132,16 +143,19 @@ const requireOrdinary = (json: JsonObject, { req, env }: Ctx): void => {
     throw new AppError('required_capability_transport_unsupported', { param: 'client_metadata' })
 }
 
-/** Admits the turn, or releases the body and throws. */
-export const admitTurn = async (c: Ctx, admission: Omit<Admission, 'signal'>): Promise<Answered> => {
+/** Throws what `admit` throws. */
+export const admitTurn = async (
+  c: Ctx,
+  admission: TurnKindOf & Pick<Admission, 'body' | 'passesDeltas' | 'isBySource'>,
+): Promise<Answered> => {
   const turnAbort = new AbortController()
   const { env, req } = c
   try {
     requireOpen(env) // again, because reading the body took time
-    const turn = await admit(getArrival(c), { ...admission, signal: turnAbort.signal })
+    const turn = await admit(getArrival(c), { route: req.path, ...admission, signal: turnAbort.signal })
+    c.set('bodyHold', null) // settling the turn releases it
     return { c, env, turn, turnAbort, left: req.raw.signal }
   } catch (err) {
-    admission.body.hold.release()
     c.header('server-timing', `admit;dur=${elapsedMs(c.get('arrivedAt'), env.clock.monotonic()).toFixed(3)}`)
     throw err
   }

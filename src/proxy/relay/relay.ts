@@ -63,7 +63,7 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
 
 /** Admits the request: key policy, limits, draining. If it is rejected, releases the body, logs it and throws. */
 export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Promise<Answered> =>
-  admitTurn(c, { ...getKind(request), route: request.route ?? c.req.path, body })
+  admitTurn(c, { ...getKind(request), body })
 
 const getKind = ({ kind, isNative, path, accept, route, transport, ...relay }: RelayRequest): TurnKindOf => ({
   kind,

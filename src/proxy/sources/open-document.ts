@@ -11,8 +11,8 @@ import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import { elapsedMs, type Turn } from '../turn/turn.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { getTokens, isUsage } from './chat-answer.ts'
-import type { SourceSlot } from './choose.ts'
 import { notJson, noUsage, sourceFailure, sourceTimeoutError } from './source-errors.ts'
+import type { SourceSlot } from './source-slot.ts'
 
 /** Embeddings of many long texts are tens of MiB. */
 const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024

@@ -11,8 +11,8 @@ import type { Turn } from '../turn/turn.ts'
 import { AudioMeter } from './audio-answer.ts'
 import { attemptFailed, callSource, errorIn, type SourceRequest } from './call.ts'
 import { ChatEvents, ChatMeter } from './chat-answer.ts'
-import type { SourceSlot } from './choose.ts'
 import { notJson, sourceFailure, sourceTimeoutError } from './source-errors.ts'
+import type { SourceSlot } from './source-slot.ts'
 
 type Dialect = 'chat' | 'responses' | 'audio' | 'embeddings'
 

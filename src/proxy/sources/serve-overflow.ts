@@ -8,7 +8,6 @@ import { asRequest } from '../exchange/frame-body.ts'
 import type { Flow } from '../turn/flow.ts'
 import type { ProxyDeps } from '../turn/proxy-deps.ts'
 import type { Turn, TurnBody } from '../turn/turn.ts'
-import { reserveSlot, type SourceSlot } from './choose.ts'
 import { sourceCostMicros } from './cost.ts'
 import { toSupportedTools } from './hosted-tools.ts'
 import { needsUsage } from './needs-usage.ts'
@@ -16,6 +15,7 @@ import { openStream } from './open-stream.ts'
 import type { OverflowBudget } from './overflow-budget.ts'
 import { type HealthDeps, recordSourceHealth } from './record-health.ts'
 import { withMembers } from './source-body.ts'
+import { reserveSlot, type SourceSlot } from './source-slot.ts'
 
 interface Served extends HealthDeps {
   choice: Choice

@@ -15,7 +15,6 @@ import type { TurnBody } from '../turn/turn.ts'
 import { audioCopy } from './audio-answer.ts'
 import type { SourceRequest } from './call.ts'
 import { chatCopy } from './chat-answer.ts'
-import { allBusy, reserveSlot, type SourceSlot } from './choose.ts'
 import { toSupportedTools } from './hosted-tools.ts'
 import { needsUsage } from './needs-usage.ts'
 import { openDocument, type SourceDocument } from './open-document.ts'
@@ -28,6 +27,7 @@ import {
   unsupportedBySourceError,
   withMembers,
 } from './source-body.ts'
+import { allBusy, reserveSlot, type SourceSlot } from './source-slot.ts'
 
 /** `choices` is not empty. */
 export const serveChat = async (
@@ -115,7 +115,7 @@ export const serveTranslated = async <Options>(
   })
   c.set('droppedFields', dropped)
   const asAdmitted = isChat ? { ...body, json: admittedChat(body.json) } : body
-  const served = await admitTurn(c, { ...turns, route: c.req.path, body: asAdmitted, isBySource: true })
+  const served = await admitTurn(c, { ...turns, body: asAdmitted, isBySource: true })
   const way: Way = { choices, path: isChat ? '/chat/completions' : '/responses', dialect, key }
   return {
     served,
@@ -165,7 +165,7 @@ const underPolicy = (c: Ctx, raw: TurnBody, build: Build): SourceBody => {
 }
 
 const admitted = (c: Ctx, turns: TurnKindOf, body: TurnBody): Promise<Answered> =>
-  admitTurn(c, { ...turns, route: c.req.path, body, passesDeltas: true, isBySource: true })
+  admitTurn(c, { ...turns, body, passesDeltas: true, isBySource: true })
 
 /** How a request reaches its source. */
 interface Way {

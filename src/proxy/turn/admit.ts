@@ -148,10 +148,7 @@ const rejectAdmission = (arrival: Arrival, admission: Admission, phase: Phase, e
   const error = AppError.from(err)
   if (error.code === 'previous_response_not_found' && admission.transport === 'websocket') throw err
   if (error.extra.rejection) throw err // the rejected client is logged instead
-  if (error.code === 'busy') {
-    admission.body.hold.release()
-    throw err
-  }
+  if (error.code === 'busy') throw err
   const asked = getReadable(arrival, admission)
   const turn = newTurn(arrival, admission, { ...asked, reservation: NOTHING_RESERVED, files: null })
   turn.log.phase = phase

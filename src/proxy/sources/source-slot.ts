@@ -1,18 +1,7 @@
 /** A place at a model source for a request. */
-import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import type { ConcurrencyLimits } from '../../lib/concurrency-limits.ts'
-import { type Capability, type Choice, choicesFor } from '../../model/sources/sources.ts'
-import type { TurnBody } from '../turn/turn.ts'
-
-/** Those that can serve this JSON request; empty: the pool serves it. */
-export const getChoices = (
-  { env, var: { client } }: Ctx,
-  { json }: Pick<TurnBody, 'json'>,
-  capability: Capability,
-  isStreamed = json.stream === true,
-): Choice[] =>
-  choicesFor(env, { model: client.key?.enforcedModel ?? json.model, key: client.key, capability, isStreamed })
+import type { Choice } from '../../model/sources/sources.ts'
 
 export interface SourceSlot extends Choice {
   /** Repeated calls do nothing. */

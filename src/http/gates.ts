@@ -26,8 +26,8 @@ import type { AuditEvent } from '../model/audit/audit.ts'
 import { holds, type Permission } from '../model/users/permissions.ts'
 import { getAuthorization, listedOrigin } from './cors.ts'
 import { rejectForeignPages } from './cross-site.ts'
-import { requirePlainHost } from './host.ts'
 import { isMessagesPath } from './model-path.ts'
+import { requirePlainHost } from './request-context.ts'
 
 /** The access rule; every route has exactly one. */
 export type AccessRule =

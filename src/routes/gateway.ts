@@ -7,9 +7,14 @@ import { allowOrigin, preflightAnswer, unlistedPreflight } from '../http/cors.ts
 import { errorAnswer, problemJson } from '../http/error-answer.ts'
 import { createMiddleware } from '../http/handlers.ts'
 import { answerOptions, headOnly } from '../http/head.ts'
-import { plainHostOrNone, requirePlainHost, routedPath } from '../http/host.ts'
 import { isModelPath } from '../http/model-path.ts'
-import { setArrival, setRequestIdHeader } from '../http/request-context.ts'
+import {
+  plainHostOrNone,
+  requirePlainHost,
+  routedPath,
+  setArrival,
+  setRequestIdHeader,
+} from '../http/request-context.ts'
 import { requireOneAccessGate } from '../http/route-table.ts'
 import { securityHeaders } from '../http/security-headers.ts'
 import { wrongBaseUrl } from '../http/wrong-base-url.ts'

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { isObject, type JsonObject } from '../../src/lib/json.ts'
-import { asFrame, handshakeHeaders, requestHeaders } from '../../src/proxy/exchange/frame-body.ts'
+import { asFrame, handshakeHeaders, requestHeaders } from '../../src/proxy/exchange/send-attempt.ts'
 import { BodyBudget, BodyHold } from '../../src/proxy/ingress/raw-body.ts'
 import type { Turn } from '../../src/proxy/turn/turn.ts'
 import { holds } from '../support/property.ts'

@@ -2,9 +2,9 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { burnWindowClosed } from '../pool/selection-error.ts'
-import { keyNeeds } from '../pool/selection-needs.ts'
 import { turnRoute } from '../relay/relay.ts'
 import { requireAllowedModel, requireModelName } from '../turn/admit.ts'
+import { keyNeeds } from '../turn/continuity.ts'
 
 /** Asks the function that routes requests. Throws `rate_limit_exceeded` for an opportunistic key with no account to use. */
 export const opportunisticAdmission = turnRoute(async (c) => {

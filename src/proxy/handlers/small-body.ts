@@ -2,8 +2,7 @@
 import type { Ctx } from '../../boot/bindings.ts'
 import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { requireShallow } from '../ingress/body-checks.ts'
-import { OTHER_BODY_BYTES, readBody } from '../ingress/raw-body.ts'
+import { OTHER_BODY_BYTES, readBody, requireShallow } from '../ingress/raw-body.ts'
 
 /**
  * A body can be sent slowly, so the gate is checked again after reading it. Throws what `readBody`, the gate

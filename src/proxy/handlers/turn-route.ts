@@ -8,8 +8,16 @@ import { IDLE_SECONDS } from '../../lib/idle-limit.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { type Capability, type Choice, choicesFor } from '../../model/sources/sources.ts'
 import type { Answered } from '../downstream/answer.ts'
-import { demandsCapability, mentionsCapability, requireSingle } from '../ingress/body-checks.ts'
-import { BodyHold, OTHER_BODY_BYTES, RESPONSES_BODY_BYTES, readBody, readBytes } from '../ingress/raw-body.ts'
+import {
+  BodyHold,
+  demandsCapability,
+  mentionsCapability,
+  OTHER_BODY_BYTES,
+  RESPONSES_BODY_BYTES,
+  readBody,
+  readBytes,
+  requireSingle,
+} from '../ingress/raw-body.ts'
 import { type Admission, admit, orReject, requireOpen } from '../turn/admit.ts'
 import { type Arrival, elapsedMs, type TurnBody } from '../turn/turn.ts'
 

@@ -7,7 +7,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import { getElements, topMembers } from '../../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { requireShallow } from './body-checks.ts'
+import { requireShallow } from './raw-body.ts'
 
 /**
  * `json` as the new body, with the budget adjusted to its size. Lists and objects of the client keep their original

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import { afterBlanks, topMembers } from '../../lib/json-members.ts'
 import { decodeUtf8, encodeUtf8 } from '../../lib/utf8.ts'
 import type { TurnBody } from '../turn/turn.ts'
-import { requireShallow } from './body-checks.ts'
+import { requireShallow } from './raw-body.ts'
 
 /** The upstream requires both on every turn. */
 export const alwaysStreamed = ({ stream, store }: JsonObject): JsonObject => ({

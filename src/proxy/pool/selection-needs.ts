@@ -1,10 +1,6 @@
 /** What a request requires of its account: all that selection knows about it. */
 
-import type { Client } from '../../auth/client-key.ts'
 import type { KeyScope } from '../../model/keys/key-scope.ts'
-import { getOwner } from '../turn/continuity.ts'
-import type { ProxyDeps } from '../turn/proxy-deps.ts'
-import type { Turn } from '../turn/turn.ts'
 
 /** The account that owns the conversation. With `hard`, no other may serve it. */
 export interface Owner {
@@ -54,21 +50,3 @@ export interface SelectionNeeds {
   /** Concurrent turns per account, 0 = unlimited. */
   streamCap: number
 }
-
-/** What the client's key decides. */
-export const keyNeeds = (key: Client['key']): Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'> => ({
-  scope: key?.scope ?? null,
-  keyOwnerId: key?.ownerUserId ?? null,
-  isOpportunistic: key?.trafficClass === 'opportunistic',
-})
-
-/** `tried`: ids of the accounts already tried. */
-export const getNeeds = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
-  model: turn.model,
-  surface: turn.surface,
-  ...keyNeeds(turn.client.key),
-  restricted: turn.restricted,
-  tried,
-  owner: turn.relay?.owner ?? getOwner(proxyDeps, turn),
-  streamCap: turn.settings.proxyAccountStreamLimit,
-})

@@ -6,8 +6,7 @@ import { endsInTrigger } from '../formats/compaction-trigger.ts'
 import { isReference } from '../formats/input-items.ts'
 import { enforcedMembers, toUpstreamEffort, toUpstreamTier } from '../ingress/key-policy.ts'
 import { alwaysStreamed, cutMembers, spliceBody } from '../ingress/splice.ts'
-import { getFileIds } from '../relay/file-owners.ts'
-import { getMarks } from '../turn/continuity.ts'
+import { getFileIds, getMarks } from '../turn/continuity.ts'
 import type { TurnBody } from '../turn/turn.ts'
 
 /** A body and the names of what was left out of it, for `x-sluice-dropped-fields`. */

@@ -14,11 +14,10 @@ import { isSameEffort, tierName, withoutFastTier } from '../ingress/key-policy.t
 import { conversationHash, threadHash } from '../pool/affinity.ts'
 import { getOpening } from '../pool/conversation-fingerprint.ts'
 import type { Surface } from '../pool/selection-needs.ts'
-import { type FilesInUse, getFileIds, useFiles } from '../relay/file-owners.ts'
 import type { RelayPlan } from '../relay/plan.ts'
 import { rejectTurn } from './begin.ts'
 import { captureOf } from './capture.ts'
-import { getMarks, getOwner } from './continuity.ts'
+import { type FilesInUse, getFileIds, getMarks, getOwner, useFiles } from './continuity.ts'
 import {
   type Arrival,
   elapsedMs,

@@ -8,18 +8,17 @@ import { isFailing } from '../../model/accounts/account-health.ts'
 import { usesPaidCredits } from '../../model/accounts/usage-windows.ts'
 import { FAILURE_COOLDOWN_MS, passingFailure } from '../../upstream/credentials.ts'
 import { isFrameTooLarge, mayWorkOverHttp } from '../exchange/transport.ts'
+import type { Lease } from '../pool/live-account.ts'
+import { isMove } from '../pool/preference.ts'
 import {
   exhaustedError,
   logNoAccount,
   logUpstreamFailing,
   preferredError,
   withShorterWait,
-} from '../pool/accounts-exhausted.ts'
-import type { Lease } from '../pool/live-account.ts'
-import { isMove } from '../pool/preference.ts'
-import { getNeeds } from '../pool/selection-needs.ts'
+} from './accounts-exhausted.ts'
 import { AttemptFailed, attemptOn, type Exchange, openAndRead } from './attempt-one.ts'
-import { recordedOwner } from './continuity.ts'
+import { getNeeds, recordedOwner } from './continuity.ts'
 import type { Flow } from './flow.ts'
 import { getEvidence, penalise } from './penalties.ts'
 import {

@@ -1,7 +1,7 @@
 /** Opens an admitted turn and guarantees that it is settled, however it ends. */
 import type { Bindings } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
-import { toClientError } from '../pool/accounts-exhausted.ts'
+import { toClientError } from './accounts-exhausted.ts'
 import { attempt } from './attempts.ts'
 import type { Flow } from './flow.ts'
 import type { Metered } from './meter.ts'

@@ -1,12 +1,16 @@
 /**
- * Keeps a conversation on the account that owns its ciphertext. When it has to move, only the reasoning the new account
- * cannot read is cut from the client's text (decisions §3).
+ * What a turn requires of its account, above all to be the one that owns its conversation, its ciphertext or its files.
+ * When a conversation has to move, only the reasoning the new account cannot read is cut from the client's text
+ * (decisions §3).
  */
+import type { Client } from '../../auth/client-key.ts'
+import { AppError } from '../../errors.ts'
 import { DAY_MS } from '../../lib/durations.ts'
 import { getObjects, isObject, type JsonObject } from '../../lib/json.ts'
 import { getElements, topMembers } from '../../lib/json-members.ts'
 import { encodeUtf8 } from '../../lib/utf8.ts'
-import { type AffinityMap, type Owner, sha256 } from '../pool/affinity.ts'
+import { FILE_LIFE_MS } from '../../model/conversations/uploaded-files.ts'
+import { type AffinityMap, type AffinityRow, type Owner, sha256, threadHash } from '../pool/affinity.ts'
 import type { LastUse, SelectionNeeds } from '../pool/selection-needs.ts'
 import type { ProxyDeps } from './proxy-deps.ts'
 import type { Turn, TurnBody } from './turn.ts'
@@ -31,6 +35,24 @@ export const getMarks = (input: unknown): InputMarks => {
 }
 
 const isCompaction = ({ type }: JsonObject): boolean => type === 'compaction' || type === 'context_compaction'
+
+/** What the client's key decides. */
+export const keyNeeds = (key: Client['key']): Pick<SelectionNeeds, 'scope' | 'keyOwnerId' | 'isOpportunistic'> => ({
+  scope: key?.scope ?? null,
+  keyOwnerId: key?.ownerUserId ?? null,
+  isOpportunistic: key?.trafficClass === 'opportunistic',
+})
+
+/** `tried`: ids of the accounts already tried. */
+export const getNeeds = (proxyDeps: ProxyDeps, turn: Turn, tried: ReadonlySet<string>): SelectionNeeds => ({
+  model: turn.model,
+  surface: turn.surface,
+  ...keyNeeds(turn.client.key),
+  restricted: turn.restricted,
+  tried,
+  owner: turn.relay?.owner ?? getOwner(proxyDeps, turn),
+  streamCap: turn.settings.proxyAccountStreamLimit,
+})
 
 /** The account the turn should use; `hard` when no other account can read the history. */
 export const getOwner = (proxyDeps: ProxyDeps, turn: Turn): SelectionNeeds['owner'] => {
@@ -144,4 +166,59 @@ export const rememberOwners = (
     rows.push(affinity.remember('conversation', turn.conversation, accountId, { now, mixed, use }))
   }
   return rows.filter((row) => row !== null)
+}
+
+/**
+ * Only the account that has an uploaded file can finalize it, and only there can a model request name it. The ids are stored
+ * as hashes, scoped by the client's key, so a file of another key is unknown.
+ */
+interface FileScope {
+  affinity: AffinityMap
+  now: number
+  keyId: string | null
+}
+
+export const fileOwner = ({ affinity, now, keyId }: FileScope, fileId: string): string | null =>
+  affinity.get('file', threadHash(fileId, keyId), now, FILE_LIFE_MS)?.accountId ?? null
+
+/** Returns the row to write, or null when the stored one is recent enough. */
+export const rememberFile = (
+  { affinity, now, keyId }: FileScope,
+  { fileId, accountId }: { fileId: string; accountId: string },
+): AffinityRow | null => affinity.remember('file', threadHash(fileId, keyId), accountId, { now, mixed: false })
+
+/** The files that the input of a Responses request names: `input_file.file_id`, in messages and in the output of tools. */
+export const getFileIds = (input: unknown): string[] => {
+  const ids = new Set<string>()
+  if (!Array.isArray(input)) return []
+  for (const item of input) {
+    if (!isObject(item)) continue
+    for (const parts of [item.content, item.output]) {
+      if (!Array.isArray(parts)) continue
+      for (const { type, file_id: id } of getObjects(parts))
+        if (type === 'input_file' && typeof id === 'string' && id !== '') ids.add(id)
+    }
+  }
+  return [...ids]
+}
+
+/** The account and the rows to write because the files are in use; null where none of them was uploaded through Sluice. */
+export interface FilesInUse {
+  accountId: string
+  rows: AffinityRow[]
+}
+
+/** Throws `continuity_owner_conflict` and `file_owner_unavailable`. */
+export const useFiles = (deps: FileScope, fileIds: readonly string[]): FilesInUse | null => {
+  const owners = new Set(fileIds.map((fileId) => fileOwner(deps, fileId)))
+  const [accountId, ...others] = [...owners].filter((id) => id !== null)
+  if (accountId === undefined) return null
+  if (others.length > 0) throw new AppError('continuity_owner_conflict', { param: 'input' })
+  if (owners.has(null))
+    throw new AppError('file_owner_unavailable', {
+      message: 'Sluice no longer knows which account has one of the files of this request. Upload the files again.',
+      param: 'input',
+    })
+  const rows = fileIds.map((fileId) => rememberFile(deps, { fileId, accountId })).filter((row) => row !== null)
+  return { accountId, rows }
 }

@@ -1,9 +1,10 @@
 /** The error and the log entry of a turn when no account is left to serve it. */
 import { AppError } from '../../errors.ts'
-import type { ProxyDeps } from '../turn/proxy-deps.ts'
-import { elapsedMs, type Turn } from '../turn/turn.ts'
-import { LONGEST_WAIT_SECONDS, selectionError } from './selection-error.ts'
-import { getNeeds, type SelectionNeeds } from './selection-needs.ts'
+import { LONGEST_WAIT_SECONDS, selectionError } from '../pool/selection-error.ts'
+import type { SelectionNeeds } from '../pool/selection-needs.ts'
+import { getNeeds } from './continuity.ts'
+import type { ProxyDeps } from './proxy-deps.ts'
+import { elapsedMs, type Turn } from './turn.ts'
 
 /** The last failure, unless the pool's error concerns all accounts; with a shorter wait if an account is available sooner. */
 export const preferredError = (last: AppError | null, noAccount: AppError): AppError => {

@@ -71,6 +71,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'src/http',
     'views',
     'db/commit',
+    'db/commit-again',
     'src/errors',
     'src/lib',
   ],

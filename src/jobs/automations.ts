@@ -1,5 +1,6 @@
 /** Runs automations: one small request on each of their accounts, at set times or when a user starts it. */
 import { commit, type Db } from '../../db/commit.ts'
+import { commitClaim, commitResult } from '../../db/commit-again.ts'
 import type { RunAccount } from '../../db/schema/automations.ts'
 import { AppError } from '../errors.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -22,6 +23,7 @@ import {
   claimSlot,
   endAccount,
   endInterrupted,
+  hasRunningRequest,
   hasSlot,
   INTERRUPTED,
   type Note,
@@ -63,10 +65,9 @@ export interface AutomationDeps {
 /** The job. It ends when no account is due any more. */
 export const automationsJob = (deps: AutomationDeps): Work => {
   const { db, clock } = deps
-  let isFirst = true
   return async (signal) => {
-    if (isFirst) await commit(db, (tx) => endInterrupted(tx, clock.now()))
-    isFirst = false
+    // The last run of the job has ended, so none of its requests is running.
+    if (await hasRunningRequest(db)) await commit(db, (tx) => endInterrupted(tx, clock.now()))
     for (;;) {
       await claimDue(deps)
       const due = isOpen(deps) ? await dueAccounts(deps) : []
@@ -119,16 +120,17 @@ const startOne = async (deps: AutomationDeps, { run, account }: Due, signal: Abo
   const skipped = now - scheduledFor > LATE_MS ? 'missed' : await skipReason(deps, run, accountId)
   if (skipped !== null) {
     const ended = { code: skipped, message: null }
-    await commit(db, (tx) => endAccount(tx, run.id, { accountId, now, status: 'skipped', ended }))
+    await commit<boolean>(db, (tx) => endAccount(tx, run.id, { accountId, now, status: 'skipped', ended }))
     return
   }
-  if (!(await commit<boolean>(db, (tx) => beginAccount(tx, run.id, accountId, now)))) return
+  const begin = { accountId, now }
+  if (!(await commitClaim(db, clock, (tx, mayBeStored) => beginAccount(tx, run.id, { ...begin, mayBeStored })))) return
   const failure = await request(deps, run, accountId, signal)
   if (run.kind === 'probe' && !signal.aborted) await readUsage(deps, accountId)
   const at = clock.now()
-  await commit(db, async (tx) => {
-    await endAccount(tx, run.id, { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure })
-    if (run.kind === 'probe')
+  await commitResult(db, clock, async (tx) => {
+    const end = { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure } as const
+    if ((await endAccount(tx, run.id, end)) && run.kind === 'probe')
       await recordAccountEvent(tx, {
         accountId,
         at,

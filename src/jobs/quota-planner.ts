@@ -1,5 +1,6 @@
 /** The quota planner: plans starts of five-hour windows once an hour and, in the mode `act`, makes them. */
 import { commit } from '../../db/commit.ts'
+import { commitResult } from '../../db/commit-again.ts'
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts'
 import type { Work } from '../lib/schedule.ts'
 import { startWindow } from '../model/accounts/start-window.ts'
@@ -72,7 +73,8 @@ const plan = async (
 const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
   const { db, clock, pool, settings } = deps
   const { id, scheduledAt, accountId } = decision
-  const skip = (reason: string) => commit(db, (tx) => endDecision(tx, id, { status: 'skipped', reason }))
+  const end = (how: Parameters<typeof endDecision>[2]) => commitResult(db, clock, (tx) => endDecision(tx, id, how))
+  const skip = (reason: string) => end({ status: 'skipped', reason })
   const now = clock.now()
   if (decision.mode !== 'act' || settings.current().plannerMode !== 'act')
     return skip('The planner only advised this start.')
@@ -88,12 +90,10 @@ const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, sign
   const model = settings.current().windowStartModel
   const result = await startWindow(deps, { accountId: account.id, resetAt: scheduledAt, model }, signal)
   if (result.kind === 'failed') return skip(failureText(result.error))
-  await commit(db, (tx) =>
-    endDecision(tx, id, {
-      status: 'executed',
-      reason: decision.reason,
-      executedAt: clock.now(),
-      model: result.kind === 'started' ? result.model : null,
-    }),
-  )
+  await end({
+    status: 'executed',
+    reason: decision.reason,
+    executedAt: clock.now(),
+    model: result.kind === 'started' ? result.model : null,
+  })
 }

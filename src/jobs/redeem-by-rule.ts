@@ -1,5 +1,6 @@
 /** Uses reset credits by the rule of their account, right after they were listed. */
-import { commit, type Db } from '../../db/commit.ts'
+import type { Db } from '../../db/commit.ts'
+import { commitClaim, commitResult } from '../../db/commit-again.ts'
 import { AppError } from '../errors.ts'
 import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
@@ -9,6 +10,7 @@ import {
   claimResetAttempt,
   endResetAttempt,
   getResetAttempts,
+  type ResetWish,
   ruleRequestId,
 } from '../model/accounts/reset-attempts.ts'
 import type { ResetCredits } from '../model/accounts/reset-credits.ts'
@@ -35,42 +37,48 @@ export interface RedeemByRuleDeps extends Pick<JobDeps, 'db' | 'upstream' | 'cre
   }
 }
 
-/** Never rejects: what happened is in the account's history. */
+/** Never rejects: what happened is in the account's history, or in the log if the database cannot be written. */
 export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): Promise<void> => {
-  const { db, clock, pool, resetCredits, settings } = deps
+  const { db, clock, pool, resetCredits, settings, log } = deps
   const account = pool.get(accountId)
   const credits = resetCredits.of(accountId)
   if (!account || !credits) return
   const now = clock.now()
   const rule = ruleFor(account.row, settings.current())
   const { usage, state } = account
-  const plan = planReset(rule, { credits, usage, state, attempts: await getResetAttempts(db, accountId) }, now)
-  if (plan.kind !== 'planned' || plan.at > now) return
-  const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
-  const print = windowsPrint(usage)
-  const usageAt = usage?.at ?? 0
-  if (!(await commit<boolean>(db, (tx) => claimResetAttempt(tx, wish, { at: now, print, usageAt })))) return
   try {
-    const requestId = ruleRequestId(wish)
-    const redemption = await redeem(
-      { ...toAccountCallDeps(deps), pool, resetCredits },
-      { ...wish, requestId, mayRepeatNothing: true },
-    )
-    const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
-    await commit(db, async (tx) => {
-      const { code } = redemption
-      await endResetAttempt(tx, wish, { code, print: printAfter })
-      await recordRedemption(tx, byRule(clock.now()), { ...redemption, accountId, requestId, rule: rule.policy })
-    })
+    const plan = planReset(rule, { credits, usage, state, attempts: await getResetAttempts(db, accountId) }, now)
+    if (plan.kind !== 'planned' || plan.at > now) return
+    const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
+    const print = windowsPrint(usage)
+    const claim = { at: now, print, usageAt: usage?.at ?? 0 }
+    if (await commitClaim(db, clock, (tx, mayBeStored) => claimResetAttempt(tx, wish, claim, mayBeStored)))
+      await redeemClaimed(deps, wish, print)
   } catch (err) {
-    const { code, message } = AppError.from(err)
-    deps.log.warn('a reset credit could not be used by rule', { account: accountId, code })
-    const event = { accountId, at: clock.now(), kind: 'reset', result: 'failed', detail: message } as const
-    await commit(db, async (tx) => {
-      await endResetAttempt(tx, wish, { code, print })
-      await recordAccountEvent(tx, event)
+    log.warn('a reset credit could not be used by rule', { account: accountId, err })
+  }
+}
+
+const redeemClaimed = async (deps: RedeemByRuleDeps, wish: ResetWish, print: string): Promise<void> => {
+  const { db, clock, pool, resetCredits, log } = deps
+  const { accountId } = wish
+  const requestId = ruleRequestId(wish)
+  const given = { ...wish, requestId, mayRepeatNothing: true }
+  const redemption = await redeem({ ...toAccountCallDeps(deps), pool, resetCredits }, given).catch(AppError.from)
+  const at = clock.now()
+  if (redemption instanceof AppError) {
+    const { code, message } = redemption
+    log.warn('a reset credit could not be used by rule', { account: accountId, code })
+    const event = { accountId, at, kind: 'reset', result: 'failed', detail: message } as const
+    return commitResult(db, clock, async (tx) => {
+      if (await endResetAttempt(tx, wish, { code, print })) await recordAccountEvent(tx, event)
     })
   }
+  const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
+  await commitResult(db, clock, async (tx) => {
+    if (await endResetAttempt(tx, wish, { code: redemption.code, print: printAfter }))
+      await recordRedemption(tx, byRule(at), { ...redemption, accountId, requestId, rule: wish.rule })
+  })
 }
 
 const byRule = (at: number) => ({ id: 'system', method: null, address: null, at })

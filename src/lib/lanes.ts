@@ -1,8 +1,8 @@
 /** Processes many items with limited concurrency. */
 
 /**
- * Runs `work` on each item in order, `lanes` at a time. Rejects with the first error; the other lanes stop after their
- * item.
+ * Runs `work` on each item in order, `lanes` at a time. Rejects with the first error, when the other lanes have ended
+ * their item.
  */
 export const inLanes = async <T>(
   items: Iterable<T>,
@@ -13,7 +13,12 @@ export const inLanes = async <T>(
   const lane = async () => {
     for (const item of queue) await work(item)
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  const running = Array.from({ length: lanes }, lane)
+  try {
+    await Promise.all(running)
+  } finally {
+    await Promise.allSettled(running)
+  }
 }
 
 /** A generator, because an error in one loop closes it for all; an array iterator would continue. */

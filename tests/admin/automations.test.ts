@@ -167,7 +167,7 @@ describe('lists', () => {
     const first = await start(one)
     const second = await start(all)
     await commit(app.db, async (tx) => {
-      await beginAccount(tx, first, ada, app.clock.now())
+      await beginAccount(tx, first, { accountId: ada, now: app.clock.now() })
       await endAccount(tx, first, { accountId: ada, now: app.clock.now(), status: 'success', ended: null })
     })
     const found = async (query: string) => getIds(await get(app, `/api/automations/runs?${query}`))

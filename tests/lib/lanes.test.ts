@@ -31,6 +31,21 @@ test('items start in order, as many at the same time as there are lanes', async 
   expect(begun).toEqual([1, 2, 3, 4, 5])
 })
 
+test('the error comes when the other lanes have ended their item', async () => {
+  const { work, settle } = ground()
+  let isOver = false
+  const failure = inLanes([1, 2], 2, work)
+    .catch(() => {})
+    .finally(() => {
+      isOver = true
+    })
+  await settle(1, new Error('broken'))
+  expect(isOver).toBe(false)
+  await settle(2)
+  await failure
+  expect(isOver).toBe(true)
+})
+
 test('after an error no further item starts', async () => {
   const { begun, work, settle } = ground()
   const failure = inLanes([1, 2, 3, 4], 2, work).catch((err: unknown) => err)

@@ -1,6 +1,5 @@
 /** `/api/accounts/:id/rate-limit-reset-credits`: lists and redeems credits that reset an account's limits immediately. */
 import { z } from 'zod'
-import { commit } from '../../../db/commit.ts'
 import { actor } from '../../auth/principal.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -10,7 +9,7 @@ import { createHandlers } from '../../http/handlers.ts'
 import { getPathId } from '../../http/path-id.ts'
 import { proceed } from '../../http/reply.tsx'
 import { isoOrNull } from '../../lib/iso.ts'
-import { recordRedemption } from '../../model/accounts/redemption-record.ts'
+import { storeRedemption } from '../../model/accounts/redemption-record.ts'
 import { resetCreditsView } from '../../model/accounts/reset-credits.ts'
 import { redeem } from '../../upstream/redeem.ts'
 import { back } from '../form-feedback.ts'
@@ -48,9 +47,7 @@ export const consumeResetCredit = createHandlers(
     const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
     const redemption = await redeem(deps, { accountId, creditId, requestId })
     if (!redemption.isRepeated)
-      await commit(db, (tx) =>
-        recordRedemption(tx, { ...who, at: clock.now() }, { ...redemption, accountId, requestId }),
-      )
+      await storeRedemption(db, clock, { ...who, at: clock.now() }, { ...redemption, accountId, requestId })
     const { code, windowsReset, redeemedAt } = redemption
     const done = code === 'reset' ? 'reset_credit_redeemed' : 'reset_credit_not_needed'
     return proceed(c, { code, windowsReset, redeemedAt: isoOrNull(redeemedAt) }, back(c, done))

@@ -5,29 +5,32 @@ import type { Db, Tx } from '../../../db/commit.ts'
 import { accounts, type ResetPolicy } from '../../../db/schema/accounts.ts'
 import { resetAttempts } from '../../../db/schema/history.ts'
 
-interface Attempt {
+export interface ResetWish {
   accountId: string
   creditId: string
   rule: ResetPolicy
 }
 
 /** The same for every attempt, so that ChatGPT would use the credit once even if the request were sent twice. */
-export const ruleRequestId = ({ accountId, creditId, rule }: Attempt): string =>
+export const ruleRequestId = ({ accountId, creditId, rule }: ResetWish): string =>
   createHash('sha256').update(`${accountId}\n${creditId}\n${rule}`).digest('hex')
 
 /**
  * False if the credit was attempted before, unless there was nothing to reset then and the windows (`print`) have changed.
  * Also false while the usage was reported before the last attempt of the account (`usageAt`, ms): that attempt may have
- * reset the windows. Commit it before the request.
+ * reset the windows. Commit it before the request. `mayBeStored`: it may have been claimed by the same call, with the same
+ * `at`.
  */
 export const claimResetAttempt = async (
   tx: Tx,
-  { accountId, creditId, rule }: Attempt,
+  { accountId, creditId, rule }: ResetWish,
   { at, print, usageAt }: { at: number; print: string; usageAt: number },
+  mayBeStored = false,
 ): Promise<boolean> => {
   if (!(await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get())) return false
   const which = and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId))
   const before = await tx.select().from(resetAttempts).where(which).get()
+  if (mayBeStored && before?.at === at) return true
   if (before && (before.nothingToReset === null || before.nothingToReset === print)) return false
   const mayHaveReset = or(isNull(resetAttempts.code), ne(resetAttempts.code, 'nothing_to_reset'))
   const isLater = and(eq(resetAttempts.accountId, accountId), gte(resetAttempts.at, usageAt), mayHaveReset)
@@ -42,17 +45,19 @@ export const claimResetAttempt = async (
   return true
 }
 
-/** `print`: the windows for which there was nothing to reset. */
+/** `print`: the windows for which there was nothing to reset. False when a result is already stored. */
 export const endResetAttempt = async (
   tx: Tx,
-  { accountId, creditId }: Pick<Attempt, 'accountId' | 'creditId'>,
+  { accountId, creditId }: Pick<ResetWish, 'accountId' | 'creditId'>,
   { code, print }: { code: string; print: string },
-): Promise<void> => {
-  await tx
+): Promise<boolean> => {
+  const ofCredit = and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId))
+  const { changes } = await tx
     .update(resetAttempts)
     .set({ code, nothingToReset: code === 'nothing_to_reset' ? print : null })
-    .where(and(eq(resetAttempts.accountId, accountId), eq(resetAttempts.creditId, creditId)))
+    .where(and(ofCredit, isNull(resetAttempts.code)))
     .run()
+  return changes > 0
 }
 
 /** By credit. `nothingToReset`: the windows for which ChatGPT had nothing to reset; null: the attempt ended in another way. */

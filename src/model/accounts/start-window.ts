@@ -1,5 +1,6 @@
 /** Starts the five-hour window of one account with a tiny request, once per reset or set time. */
-import { commit, type Db } from '../../../db/commit.ts'
+import type { Db } from '../../../db/commit.ts'
+import { commitClaim, commitResult } from '../../../db/commit-again.ts'
 import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
@@ -35,7 +36,7 @@ export type StartResult =
   | { kind: 'repeated' }
   | { kind: 'failed'; model: string; error: AppError }
 
-/** Never throws: what went wrong is logged and stored. */
+/** What went wrong is logged and stored. Throws only if the database cannot be written. */
 export const startWindow = async (
   { db, clock, log, catalog, ping }: StartDeps,
   { accountId, resetAt, model: chosen }: Start,
@@ -44,13 +45,15 @@ export const startWindow = async (
   const { model, effort } = chosen
     ? { model: chosen, effort: catalog.getEfforts(chosen)[0] ?? null }
     : pingModel(catalog, accountId, null)
-  if (!(await commit<boolean>(db, (tx) => claimWindowStart(tx, { accountId, resetAt, model, at: clock.now() }))))
+  const start = { accountId, resetAt, model, at: clock.now() }
+  if (!(await commitClaim(db, clock, (tx, mayBeStored) => claimWindowStart(tx, start, mayBeStored))))
     return { kind: 'repeated' }
   const error = await ping({ accountId, model, effort }, signal).then(
     () => null,
     (err: unknown) => AppError.from(err),
   )
   if (error) log.warn('a window could not be started', { account: accountId, code: error.code })
-  await commit(db, (tx) => endWindowStart(tx, { accountId, resetAt, at: clock.now() }, error))
+  const endedAt = clock.now()
+  await commitResult(db, clock, (tx) => endWindowStart(tx, { accountId, resetAt, at: endedAt }, error))
   return error ? { kind: 'failed', model, error } : { kind: 'started', model }
 }

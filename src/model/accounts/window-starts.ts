@@ -1,5 +1,5 @@
 /** Window starts as rows. Each is claimed before its request, so it happens once, whatever happens in between. */
-import { and, desc, eq, gt, lt } from 'drizzle-orm'
+import { and, desc, eq, gt, isNull, lt } from 'drizzle-orm'
 import { type Db, notice, type Tx } from '../../../db/commit.ts'
 import { accounts } from '../../../db/schema/accounts.ts'
 import { windowStarts } from '../../../db/schema/history.ts'
@@ -14,17 +14,22 @@ export type WindowStart = typeof windowStarts.$inferSelect
 const SAME_RESET_MS = 5 * MINUTE_MS
 const KEPT_MS = 90 * DAY_MS
 
-/** False when the window was started for this reset before. Commit it before the request. */
+/**
+ * False when the window was started for this reset before. Commit it before the request. `mayBeStored`: it may have been
+ * claimed by the same call, with the same `at`.
+ */
 export const claimWindowStart = async (
   tx: Tx,
   { accountId, resetAt, model, at }: { accountId: string; resetAt: number; model: string; at: number },
+  mayBeStored = false,
 ): Promise<boolean> => {
   const ofAccount = eq(windowStarts.accountId, accountId)
   const isNear = and(
     gt(windowStarts.resetAt, resetAt - SAME_RESET_MS),
     lt(windowStarts.resetAt, resetAt + SAME_RESET_MS),
   )
-  if (await tx.select().from(windowStarts).where(and(ofAccount, isNear)).get()) return false
+  const before = await tx.select().from(windowStarts).where(and(ofAccount, isNear)).get()
+  if (before) return mayBeStored && before.startedAt === at
   if (!(await tx.select({ id: accounts.id }).from(accounts).where(eq(accounts.id, accountId)).get())) return false
   await tx
     .delete(windowStarts)
@@ -34,18 +39,19 @@ export const claimWindowStart = async (
   return true
 }
 
-/** Records the result, also in the account's history. `error`: null when it was started. */
+/** Records the result once, also in the account's history. `error`: null when it was started. */
 export const endWindowStart = async (
   tx: Tx,
   { accountId, resetAt, at }: { accountId: string; resetAt: number; at: number },
   error: { code: string; message: string } | null,
 ): Promise<void> => {
   const result = error ? 'failed' : 'started'
-  await tx
+  const ended = await tx
     .update(windowStarts)
     .set({ result, endedAt: at, errorCode: error?.code ?? null, errorMessage: error?.message ?? null })
-    .where(and(eq(windowStarts.accountId, accountId), eq(windowStarts.resetAt, resetAt)))
+    .where(and(eq(windowStarts.accountId, accountId), eq(windowStarts.resetAt, resetAt), isNull(windowStarts.endedAt)))
     .run()
+  if (ended.changes === 0) return
   await recordAccountEvent(tx, {
     accountId,
     at,

@@ -90,25 +90,37 @@ export const hasSlot = async (db: Db, automationId: string, slot: number): Promi
     .where(and(eq(automationRuns.automationId, automationId), eq(automationRuns.slot, slot)))
     .get()) !== undefined
 
-/** False when the account has been started before, or the run was deleted. Commit it before the request. */
-export const beginAccount = async (tx: Tx, runId: string, accountId: string, now: number): Promise<boolean> => {
+/**
+ * False when the account has been started before, or the run was deleted. Commit it before the request. `mayBeStored`: it
+ * may have been started by the same call, with the same `now`.
+ */
+export const beginAccount = async (
+  tx: Tx,
+  runId: string,
+  { accountId, now, mayBeStored = false }: { accountId: string; now: number; mayBeStored?: boolean },
+): Promise<boolean> => {
   const run = await runOf(tx, runId)
-  const isPending = run?.accounts.some((one) => one.accountId === accountId && one.status === 'pending')
-  if (!run || !isPending) return false
+  const account = run?.accounts.find((one) => one.accountId === accountId)
+  if (mayBeStored && account?.status === 'running' && account.startedAt === now) return true
+  if (!run || account?.status !== 'pending') return false
   await changeAccount(tx, run, accountId, { status: 'running', startedAt: now })
   return true
 }
 
-/** `ended` is null for success. The run ends with its last account. */
+/**
+ * `ended` is null for success. The run ends with its last account. False when this end is already stored, or the run was
+ * deleted.
+ */
 export const endAccount = async (
   tx: Tx,
   runId: string,
   { accountId, now, status, ended }: { accountId: string; now: number; status: AccountEnd; ended: Note | null },
-): Promise<void> => {
+): Promise<boolean> => {
   const run = await runOf(tx, runId)
-  if (!run) return
+  if (!run || run.accounts.some((one) => one.accountId === accountId && one.finishedAt === now)) return false
   const error = { errorCode: ended?.code ?? null, errorMessage: ended?.message ?? null }
   await changeAccount(tx, run, accountId, { status, finishedAt: now, ...error })
+  return true
 }
 
 type AccountEnd = Extract<RunAccount['status'], 'success' | 'failed' | 'skipped'>
@@ -136,7 +148,11 @@ const getEnd = (accounts: readonly RunAccount[], now: number): Pick<RunRow, 'sta
   return { status, finishedAt: now, errorCode }
 }
 
-/** Requests that ran when the last process ended: their answer is unknown, and they are not repeated. */
+/** Whether a request is running, or was when its process ended or lost the database. */
+export const hasRunningRequest = async (db: Db): Promise<boolean> =>
+  (await runningRuns(db)).some(({ accounts }) => accounts.some(({ status }) => status === 'running'))
+
+/** Ends requests that were running when their process ended or lost the database. They are not repeated. */
 export const endInterrupted = async (tx: Tx, now: number): Promise<void> => {
   for (const { id, accounts } of await runningRuns(tx))
     for (const { accountId, status } of accounts)

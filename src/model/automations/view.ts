@@ -17,7 +17,7 @@ export interface AutomationHiddenFields {
 const NOTES: Readonly<Record<string, string>> = {
   missed: 'Skipped: Sluice was not running or too busy at the scheduled time, and it was more than an hour ago.',
   no_accounts: 'No account was available.',
-  interrupted: 'Sluice stopped before the answer arrived. The request is not repeated.',
+  interrupted: 'Sluice stopped or lost the database before the answer was stored. The request is not repeated.',
   automation_disabled: 'Skipped: the automation was turned off.',
   account_not_found: 'Skipped: the account was deleted.',
   account_rate_limited: 'Skipped: the account was rate limited.',

@@ -3,7 +3,6 @@
  * ChatGPT token proves it. Codex and ChatGPT Desktop read these before they send anything.
  */
 import { z } from 'zod'
-import { commit } from '../../../db/commit.ts'
 import { notOwnerError } from '../../auth/client-key.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
@@ -11,7 +10,7 @@ import { withInput } from '../../http/body.ts'
 import { keyOrOwner, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
-import { recordRedemption } from '../../model/accounts/redemption-record.ts'
+import { storeRedemption } from '../../model/accounts/redemption-record.ts'
 import { type ResetCredit, redeemable } from '../../model/accounts/reset-credits.ts'
 import { redeem } from '../../upstream/redeem.ts'
 import { fetchResetCredits } from '../../upstream/reset-credits.ts'
@@ -80,8 +79,7 @@ const consume = async (c: Ctx): Promise<Response> => {
   const redemption = await redeem(deps, { accountId, creditId: null, requestId })
   const name = pool.get(accountId)?.displayName ?? accountId
   const who = { id: accountId, name, method: 'account_owner', address: c.var.clientIp, at: clock.now() }
-  if (!redemption.isRepeated)
-    await commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
+  if (!redemption.isRepeated) await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
   return c.json({ code: redemption.code, windows_reset: redemption.windowsReset })
 }
 

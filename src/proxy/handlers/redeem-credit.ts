@@ -1,13 +1,12 @@
 /** `POST /v1/reset-credit`: a client redeems a reset credit of an account its key may use. */
 import { z } from 'zod'
-import { commit } from '../../../db/commit.ts'
 import type { Ctx } from '../../boot/bindings.ts'
 import { AppError } from '../../errors.ts'
 import { withInput } from '../../http/body.ts'
 import { clientKey, restricted } from '../../http/gates.ts'
 import { createHandlers } from '../../http/handlers.ts'
 import { isoOrNull } from '../../lib/iso.ts'
-import { recordRedemption } from '../../model/accounts/redemption-record.ts'
+import { storeRedemption } from '../../model/accounts/redemption-record.ts'
 import { isInScope } from '../../model/keys/key-scope.ts'
 import { redeem } from '../../upstream/redeem.ts'
 import { parseAt } from '../formats/invalid-request.ts'
@@ -30,7 +29,7 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   const redemption = await redeem(deps, { accountId, creditId, requestId })
   const { code, windowsReset, redeemedAt } = redemption
   const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp, at: clock.now() }
-  await commit(db, (tx) => recordRedemption(tx, who, { ...redemption, accountId, requestId }))
+  await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
   const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })
 }

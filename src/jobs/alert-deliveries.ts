@@ -9,7 +9,14 @@ import type { Work } from '../lib/schedule.ts'
 import type { Sealer } from '../lib/seal.ts'
 import type { ChannelRow } from '../model/alerts/channels.ts'
 import { listChannels, openChannel, recordLastDelivery } from '../model/alerts/channels.ts'
-import { type DueDelivery, dropDeliveries, dueDeliveries, postpone, recordOutcome } from '../model/alerts/deliveries.ts'
+import {
+  type DeliveryRow,
+  type DueDelivery,
+  dropDeliveries,
+  dueDeliveries,
+  postpone,
+  recordOutcome,
+} from '../model/alerts/deliveries.ts'
 import { isSecurityEvent } from '../model/alerts/events.ts'
 import { isWanted, openIncidents, type SeenAlert, toColumns } from '../model/alerts/incidents.ts'
 import { getInstall } from '../model/alerts/install.ts'
@@ -32,7 +39,17 @@ export interface AlertDeliveriesDeps extends SendDeps {
   env: { PUBLIC_URL?: string | undefined }
 }
 
+/** The result of a message that was sent or failed. */
+interface Result {
+  channelId: string
+  deliveries: readonly DeliveryRow[]
+  error: string | null
+  now: number
+}
+
 interface Memory {
+  /** Not stored yet. Until then their messages still look due. */
+  results: Set<Result>
   /** When messages were sent to each channel in the last minute (monotonic). */
   sent: Map<string, number[]>
   /** When the last heartbeat was sent to each channel, and its state. */
@@ -40,10 +57,11 @@ interface Memory {
 }
 
 export const alertDeliveriesJob = (deps: AlertDeliveriesDeps): Work => {
-  const memory: Memory = { sent: new Map(), beats: new Map() }
+  const memory: Memory = { results: new Set(), sent: new Map(), beats: new Map() }
   return async (signal) => {
     const channels = await listChannels(deps.db)
     if (channels.length === 0) return
+    for (const result of memory.results) await store(deps, memory, result)
     const due = await dueDeliveries(deps.db, deps.clock.now())
     await inLanes(channels, LANES, async (channel) => {
       signal.throwIfAborted()
@@ -87,11 +105,18 @@ const deliver = async (
     const message = messages.length === 1 ? first : bundled(messages, audience.install)
     minute.push(clock.monotonic())
     const error = await sendAlert(deps, { ...channel, ...opened }, message, signal)
-    await commit(db, (tx) => recordOutcome(tx, channel.id, { deliveries: rows(some), error, now: clock.now() }))
+    await store(deps, memory, { channelId: channel.id, deliveries: rows(some), error, now: clock.now() })
     if (error === null) continue
     deps.log.warn('an alert could not be sent', { channel: channel.name, why: error })
     return // the other messages wait, so that a server that does not answer cannot delay the round
   }
+}
+
+/** If it fails, the next round stores the result before it sends anything. Otherwise, it would send the message again. */
+const store = async ({ db }: AlertDeliveriesDeps, { results }: Memory, result: Result): Promise<void> => {
+  results.add(result)
+  await commit(db, (tx) => recordOutcome(tx, result.channelId, result))
+  results.delete(result)
 }
 
 /** One message per alert while the rate limit allows it, otherwise all alerts in one message. */

@@ -33,6 +33,7 @@ export const FAILURE_COOLDOWN_MS = 5000
 /** The name prefix in the `facts` table, followed by the account ID. */
 const MARK = 'refreshing_'
 const MARK_MS = 10 * MINUTE_MS
+const UNMARK_PAUSE_MS = 10_000
 /** How long a request waits for a token. */
 const PATIENCE_MS = 8000
 /** Between attempts to store; doubles. */
@@ -239,15 +240,18 @@ export class Credentials {
     await writeFact(tx, MARK + accountId, `${node} ${clock.now()}`)
   }
 
-  async #unmark(accountId: string): Promise<void> {
-    const { db, node, log } = this.#deps
+  /** Repeats it later if it fails, because the mark stops the other nodes. */
+  async #unmark(accountId: string, isRepeated = false): Promise<void> {
+    const { db, node, log, clock } = this.#deps
     if (node === undefined) return
     try {
       await commit(db, async (tx) => {
+        if (isRepeated && this.#held.get(accountId)?.refreshing) return // the mark belongs to that refresh now
         if ((await readFact(tx, MARK + accountId))?.startsWith(`${node} `)) await dropFact(tx, MARK + accountId)
       })
     } catch (err) {
       log.warn('could not remove the mark of a token refresh', { account: accountId, err })
+      clock.after(UNMARK_PAUSE_MS, () => this.#unmark(accountId, true))
     }
   }
 

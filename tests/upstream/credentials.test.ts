@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { announceAll } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
 import { RefreshError } from '../../src/upstream/oauth.ts'
+import { loseAnswer } from '../support/lost-answer.ts'
 import { until } from '../support/until.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
 
@@ -243,6 +244,19 @@ describe('a refresh beside another node, which can lose its lock while it waits 
     const second = await another({ node: 2 })
     await second.refresh(id, sim.accessToken)
     expect(refreshes()).toBe(2)
+  })
+
+  test('is soon possible again for the other if this one did not begin, because the database was lost', async () => {
+    const { another, id, sim, clock, db, refreshes } = await poolOfOne()
+    const first = await another({ node: 1 })
+    const isMarkKept = loseAnswer(db, { sql: /delete from "facts"/, isStored: false })
+    loseAnswer(db)
+    expect(await rejection(first.refresh(id, sim.accessToken))).toMatchObject({ code: 'upstream_auth_failed' })
+    expect([isMarkKept(), refreshes()]).toEqual([true, 0])
+    await clock.advance('11s')
+    const second = await another({ node: 2 })
+    await second.refresh(id, sim.accessToken)
+    expect(refreshes()).toBe(1)
   })
 })
 

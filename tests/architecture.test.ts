@@ -22,6 +22,7 @@ const MAY_IMPORT: Record<string, string[]> = {
   'src/model': ['db', 'src/settings/schema', 'src/errors', 'src/lib'],
   'src/auth': ['src/model', 'src/settings', 'db', 'src/errors', 'src/lib'],
   'src/http': [
+    'db/busy',
     'src/auth',
     'src/model/users/permissions',
     'src/model/overview/service-level',

@@ -1,6 +1,7 @@
 /** Turns an error into an HTTP answer: the only reader of `AppError`. Pages are rendered by `render-error.tsx`. */
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { isOutcomeUnknown } from '../../db/busy.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Ctx } from '../boot/bindings.ts'
 import {
@@ -104,6 +105,7 @@ const asAppError = (thrown: unknown, c: Ctx): AppError => {
 /** A full or failing disk or a lost folder, as a helpful message with paths for users who may see the doctor page. */
 const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   if (thrown instanceof AppError) return null
+  if (isOutcomeUnknown(thrown)) return new AppError('database_unavailable', { message: MAY_BE_SAVED, cause: thrown })
   const { databasePath } = getFolderPaths(c.env.env)
   const known = getDatabaseProblem(thrown, databasePath)
   if (known === null && !isNotAFolderError(thrown, databasePath)) return null
@@ -113,3 +115,7 @@ const databaseError = (thrown: unknown, c: Ctx): AppError | null => {
   const message = principal && holds(principal.grants, 'security:write') && `${trouble.says} ${trouble.advice}`
   return new AppError('database_unavailable', { ...(message && { message }), cause: thrown })
 }
+
+const MAY_BE_SAVED =
+  'The connection to the database was lost while your change was being saved. It may or may not be saved: check before ' +
+  'you try again.'

@@ -1,5 +1,6 @@
 /** One error in four formats: model client, dashboard JSON, htmx, browser. */
 import { expect, test } from 'bun:test'
+import { outcomeUnknown } from '../../db/busy.ts'
 import { AppError } from '../../src/errors.ts'
 import { getProblem, probe } from './probe.ts'
 
@@ -49,6 +50,15 @@ test('dashboard JSON omits empty param and details', async () => {
     'GET /api/x',
   )
   expect(await getProblem(full)).toMatchObject({ param: 'audit:read', details: { a: 1 } })
+})
+
+test('a change that may have been saved is not called lost', async () => {
+  const response = await failing(outcomeUnknown(null)).ask('POST /api/x')
+  expect(response.status).toBe(503)
+  expect(await getProblem(response)).toMatchObject({
+    code: 'database_unavailable',
+    message: expect.stringContaining('It may or may not be saved: check before you try again.'),
+  })
 })
 
 test('htmx gets an escaped alert for the flash area, without a page around it', async () => {

@@ -13,6 +13,11 @@ const BEAT_MS = 1000
  * The server ends the session if this node sends nothing for this long. The node ends it if the server does not answer.
  */
 const PATIENCE_MS = 5000
+/**
+ * A node whose session ended counts as running for this long. It may only have lost its connection, and connects again
+ * within a second or two.
+ */
+const RETURN_MS = 3000
 
 interface SessionDeps {
   url: string
@@ -30,21 +35,26 @@ export class PostgresSession implements Locks {
   #connecting: Promise<ReservedSQL> | null = null
   #opening: ReservedSQL | null = null
   readonly #held = new Map<string, () => void>()
-  #nodes: ReadonlySet<number>
+  /** Other nodes, and until when they count as running (monotonic). */
+  readonly #runUntil = new Map<number, number>()
+  /** The highest number that this node knows. */
+  #newest: number
+  /** Whether this node knows which nodes have a session since it has its own. */
+  #hasLooked = false
   #isBeating = false
   #stopBeat = () => {}
 
   /** Rejects if the server cannot be reached. */
   static async open(deps: SessionDeps): Promise<PostgresSession> {
     const session = new PostgresSession(deps)
-    await session.#connect()
+    await session.getNodes()
     session.#stopBeat = deps.clock.every(BEAT_MS, () => session.#beat())
     return session
   }
 
   private constructor(deps: SessionDeps) {
     this.#deps = deps
-    this.#nodes = new Set([deps.number])
+    this.#newest = deps.number
     this.#sql = new SQL({
       url: deps.url,
       max: 1,
@@ -54,20 +64,37 @@ export class PostgresSession implements Locks {
     })
   }
 
-  /**
-   * Whether a node is running, as of the last second. A node with a higher number started since then and counts as
-   * running.
-   */
+  /** Whether a node is running. While this node cannot look, those that were running count as running. */
   isAlive(number: number): boolean {
-    return this.#nodes.has(number) || number > Math.max(...this.#nodes)
+    const now = this.#deps.clock.monotonic()
+    if (number > this.#newest) {
+      this.#newest = number // it started since the last look
+      this.#runUntil.set(number, now + RETURN_MS)
+    }
+    const until = this.#runUntil.get(number)
+    return number === this.#deps.number || (until !== undefined && (until > now || !this.#hasLooked))
   }
 
-  /** The numbers of the running nodes, including this one. */
+  /** The numbers of the nodes with a session, including this one. */
   async getNodes(): Promise<ReadonlySet<number>> {
     const client = await this.#connect()
     const rows = await client.unsafe(NODES_RUNNING, [NODES])
-    this.#nodes = new Set([this.#deps.number, ...rows.map(({ number }: { number: number }) => number)])
-    return this.#nodes
+    const nodes = new Set([this.#deps.number, ...rows.map(({ number }: { number: number }) => number)])
+    if (this.#client === client) this.#noteNodes(nodes)
+    return nodes
+  }
+
+  #noteNodes(nodes: ReadonlySet<number>): void {
+    const now = this.#deps.clock.monotonic()
+    for (const [number, until] of this.#runUntil) {
+      if (!this.#hasLooked)
+        this.#runUntil.set(number, now + RETURN_MS) // it may have lost its connection, too
+      else if (until <= now) this.#runUntil.delete(number)
+      else this.#runUntil.set(number, Math.min(until, now + RETURN_MS))
+    }
+    for (const number of nodes) this.#runUntil.set(number, Number.POSITIVE_INFINITY)
+    this.#newest = Math.max(this.#newest, ...nodes)
+    this.#hasLooked = true
   }
 
   async tryLock(name: string, onLost = () => {}): Promise<FolderLock | null> {
@@ -150,6 +177,7 @@ export class PostgresSession implements Locks {
   #lose(): void {
     const client = this.#client ?? this.#opening
     this.#client = null
+    this.#hasLooked = false
     void client?.close().catch(() => {})
     const held = [...this.#held.values()]
     this.#held.clear()

@@ -8,9 +8,10 @@ import { PostgresSession } from '../../../db/postgres/session.ts'
 import * as schema from '../../../db/schema/all.ts'
 import { facts } from '../../../db/schema/system.ts'
 import { AppError } from '../../../src/errors.ts'
-import { systemClock } from '../../../src/lib/clock.ts'
+import { type Clock, systemClock } from '../../../src/lib/clock.ts'
 import { readFact, writeFact } from '../../../src/model/facts.ts'
 import { createPostgresReader } from '../../../src/threads/postgres-reader.ts'
+import { ManualClock } from '../../support/clock.ts'
 import { MAY_SKIP, type PostgresServer, startPostgres } from '../../support/postgres.ts'
 import { until } from '../../support/until.ts'
 
@@ -40,8 +41,8 @@ describe.skipIf(MAY_SKIP)('nodes on PostgreSQL', () => {
     return opened
   }
 
-  const aSession = async (number: number): Promise<PostgresSession> => {
-    const session = await PostgresSession.open({ url: server.url, clock: systemClock, number })
+  const aSession = async (number: number, clock: Clock = systemClock): Promise<PostgresSession> => {
+    const session = await PostgresSession.open({ url: server.url, clock, number })
     closing.push(() => session.close())
     return session
   }
@@ -208,5 +209,44 @@ describe.skipIf(MAY_SKIP)('nodes on PostgreSQL', () => {
     await b.close()
     expect([...(await a.getNodes())]).toEqual([1])
     expect((await aSession(3)).isAlive(2)).toBe(false)
+  })
+
+  test('a node whose session ended counts as running until it had time to connect again', async () => {
+    const clock = new ManualClock()
+    const a = await aSession(1, clock)
+    const b = await aSession(2)
+    await a.getNodes()
+    await b.close()
+    await until(async () => !(await a.getNodes()).has(2))
+    expect(a.isAlive(2)).toBe(true)
+    await clock.advance('2900ms')
+    expect(a.isAlive(2)).toBe(true)
+    await clock.advance('200ms')
+    expect(a.isAlive(2)).toBe(false)
+    expect(a.isAlive(3)).toBe(true) // as far as this node knows, it has just started
+    await a.getNodes()
+    await clock.advance('3s')
+    expect(a.isAlive(3)).toBe(false)
+  })
+
+  test('after an outage, nodes that were running count as running until they had time to connect again', async () => {
+    const clock = new ManualClock()
+    const a = await aSession(1, clock)
+    const b = await aSession(2)
+    await a.getNodes()
+    await b.close()
+    await until(async () => !(await a.getNodes()).has(2))
+    await endConnections('pg_locks')
+    await clock.advance('2s')
+    await until(() =>
+      a.getNodes().then(
+        () => true,
+        () => false, // not connected yet
+      ),
+    )
+    await clock.advance('1500ms')
+    expect(a.isAlive(2)).toBe(true)
+    await clock.advance('2s')
+    expect(a.isAlive(2)).toBe(false)
   })
 })

@@ -12,6 +12,7 @@ import {
   type TestOptions,
   testApp,
 } from '../support/app.ts'
+import { blockUpdates } from '../support/lost-answer.ts'
 import { until } from '../support/until.ts'
 import { type Fault, faults } from '../support/upstream/faults.ts'
 
@@ -244,6 +245,24 @@ describe('slots of an account', () => {
       { status: 'error', httpStatus: 429, errorCode: 'account_stream_cap', phase: 'select', attempts: 0 },
     ])
     await first.end()
+    await expectNothingLeft(app)
+  })
+
+  test('with other nodes, the error of the wait names the database if that cannot be written', async () => {
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 }, isShared: true })
+    const unblock = await blockUpdates(app.db, 'accounts')
+    const startedAt = app.clock.now()
+    const answer = await getAnswer(app, NATIVE, { json })
+    expect(app.clock.now() - startedAt).toBeWithin(5000, 5200)
+    expect([answer.status, JSON.parse(answer.text).error]).toEqual([
+      503,
+      expect.objectContaining({ code: 'busy', message: expect.stringContaining('the database that counts them') }),
+    ])
+    expect(answer.headers.get('retry-after')).toBe('5')
+    await unblock()
+    await app.clock.advance('1s')
+    expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
+    await app.clock.advance('2s')
     await expectNothingLeft(app)
   })
 

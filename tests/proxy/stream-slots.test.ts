@@ -57,7 +57,7 @@ const world = async (count = 3) => {
         slots.noteEnd(() => [account])
       },
       handOver: () => slots.handOver([account]),
-      isBusy: () => slots.isBusy,
+      isFailing: () => slots.isFailing,
       kill: () => alive.delete(number),
       loseAnswer: () => loseAnswer(own.db),
     }
@@ -152,11 +152,30 @@ test('while the database is locked no slot is taken, and the lock is tried once 
   const { clock, processes, sqlite, stored } = await world(1)
   const [a] = processes
   sqlite.run('BEGIN IMMEDIATE')
-  expect([await a!.begin(4), a!.isBusy()]).toEqual([false, true])
+  expect([await a!.begin(4), a!.isFailing()]).toEqual([false, true])
   sqlite.run('ROLLBACK')
   expect(await a!.begin(4)).toBe(false) // not tried again yet
   await clock.advance('1s')
-  expect([a!.isBusy(), await a!.begin(4), await stored()]).toEqual([false, true, { 1: 1 }])
+  expect([await a!.begin(4), a!.isFailing(), await stored()]).toEqual([true, false, { 1: 1 }])
+})
+
+test('slots are kept while the database is locked, and returned afterwards', async () => {
+  const { clock, processes, sqlite, stored } = await world(2)
+  const [a, b] = processes
+  for (let i = 0; i < 3; i++) expect(await a!.begin(4)).toBe(true)
+  sqlite.run('BEGIN IMMEDIATE')
+  for (let i = 0; i < 3; i++) a!.end()
+  await clock.advance('30s')
+  const begun = []
+  for (let i = 0; i < 4; i++) begun.push(await a!.begin(4))
+  expect([begun, await b!.begin(4)]).toEqual([[true, true, true, false], false])
+  sqlite.run('ROLLBACK')
+  await clock.advance('1s')
+  expect([await b!.begin(4), await b!.begin(4)]).toEqual([true, false])
+  for (let i = 0; i < 3; i++) a!.end()
+  b!.end()
+  await clock.advance('3s')
+  expect([await stored(), clock.pending]).toEqual([null, 0])
 })
 
 test.each(['take', 'return'])(

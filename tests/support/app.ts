@@ -55,6 +55,8 @@ export interface TestOptions {
   accounts?: number | AccountOptions[]
   settings?: Partial<Settings>
   environment?: Record<string, string>
+  /** Another process serves requests, too. */
+  isShared?: boolean
 }
 
 export interface Ask {
@@ -66,7 +68,7 @@ export interface Ask {
   signal?: AbortSignal
 }
 
-export const testApp = async ({ accounts = 1, settings = {}, environment = {} }: TestOptions = {}) => {
+export const testApp = async ({ accounts = 1, settings = {}, environment = {}, isShared }: TestOptions = {}) => {
   const clock = new ManualClock()
   const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
   const source = createSource()
@@ -136,6 +138,7 @@ export const testApp = async ({ accounts = 1, settings = {}, environment = {} }:
       reader: createInlineReader(db),
       startReplay: inlineReplays(db),
       maxTurns: Number.POSITIVE_INFINITY,
+      ...(isShared && { sharing: { processes: 2, number: 1, isAlive: () => true } }),
       timeout: () => new AbortController().signal,
     })
   const addAccount = async (options: AccountOptions = {}): Promise<{ id: string; sim: Account }> => {

@@ -245,7 +245,7 @@ export class Pool {
       const left = deadline - clock.monotonic()
       if (chosen) await this.#takeSlot(chosen)
       else if (left > 0 && this.#waiting.size < settings().capacityQueueLimit) await this.#waiting.wait(left, signal)
-      else throw new AppError(slots?.isBusy ? 'busy' : 'account_stream_cap', { retryAfterSeconds: 5 })
+      else throw slots?.isFailing ? uncountedStreams() : new AppError('account_stream_cap', { retryAfterSeconds: 5 })
     }
   }
 
@@ -387,3 +387,10 @@ export class Pool {
     return { ...toPolicy(settings()), now: clock.now(), random, whyNoRoute, rates: rates() }
   }
 }
+
+const uncountedStreams = (): AppError =>
+  new AppError('busy', {
+    message:
+      'The accounts have a limit of parallel streams, and the database that counts them is not available. Try again shortly.',
+    retryAfterSeconds: 5,
+  })

@@ -1,7 +1,7 @@
 /**
  * Lets several processes share the limit of parallel streams of an account: each takes slots in the account's row and
- * runs no more streams than it has slots. Slots that are not used are returned after a second. A single process needs
- * slots only during a reload, while it and its successor both have streams.
+ * runs no more streams than it has slots. Slots that are not used are returned after a second, and kept while the database
+ * cannot be written. A single process needs slots only during a reload, while it and its successor both have streams.
  */
 import { eq } from 'drizzle-orm'
 import { commit, type Db, onCommitted, type Tx } from '../../../db/commit.ts'
@@ -28,7 +28,9 @@ interface Streams {
 
 const IDLE_MS = 1000
 /** After the database could not be written. */
-const BUSY_PAUSE_MS = 1000
+const FAILED_PAUSE_MS = 1000
+/** How long it then counts as not writable: until the next attempt has probably ended. */
+const FAILING_MS = 3 * FAILED_PAUSE_MS
 
 export class StreamSlots {
   readonly #deps: SlotDeps
@@ -40,8 +42,8 @@ export class StreamSlots {
   readonly #outdated = new Set<string>()
   #cancelReturn: (() => void) | null = null
   #hasHandedOver = false
-  /** Monotonic milliseconds. */
-  #busyUntil = 0
+  /** When the database could not be written (monotonic). */
+  #failedAt = Number.NEGATIVE_INFINITY
 
   constructor(deps: SlotDeps) {
     this.#deps = deps
@@ -54,7 +56,7 @@ export class StreamSlots {
 
   /** Takes slots that streams of the account wait for. Resolves to false if none was free. */
   async take(account: Streams, cap: number): Promise<boolean> {
-    if (this.isBusy) return false
+    if (this.#getFailureAge() < FAILED_PAUSE_MS) return false
     const { id } = account
     const { db, clock, log } = this.#deps
     this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
@@ -63,19 +65,24 @@ export class StreamSlots {
         const wanted = account.inFlight + (this.#waiting.get(id) ?? 0) - this.#getHeld(id)
         return this.#takeIn(tx, id, wanted, cap)
       })
+      this.#failedAt = Number.NEGATIVE_INFINITY
     } catch (err) {
       this.#outdated.add(id) // it may have been stored
       log.warn('no stream slot could be taken', { account: id, err })
-      this.#busyUntil = clock.monotonic() + BUSY_PAUSE_MS
+      this.#failedAt = clock.monotonic()
     } finally {
       this.#waiting.set(id, (this.#waiting.get(id) ?? 1) - 1)
     }
     return account.inFlight < this.#getHeld(id)
   }
 
-  /** Whether the database could not be written a moment ago, so that `take` gives out no slots. */
-  get isBusy(): boolean {
-    return this.#deps.clock.monotonic() < this.#busyUntil
+  /** Whether `take` gives out no slots because the database cannot be written. */
+  get isFailing(): boolean {
+    return this.#getFailureAge() < FAILING_MS
+  }
+
+  #getFailureAge(): number {
+    return this.#deps.clock.monotonic() - this.#failedAt
   }
 
   /** Takes slots for the streams that run, beyond the limit if need be: from now on a successor serves, too. */
@@ -97,14 +104,13 @@ export class StreamSlots {
     if (this.#held.size === 0 && this.#outdated.size === 0) return
     this.#cancelReturn ??= this.#deps.clock.after(IDLE_MS, async () => {
       this.#cancelReturn = null
-      await this.#returnIdle(all())
-      if (this.#outdated.size > 0) this.noteEnd(all)
+      if (!(await this.#returnIdle(all))) this.noteEnd(all)
     })
   }
 
   async stop(): Promise<void> {
     this.#cancelReturn?.()
-    await this.#returnIdle([])
+    await this.#returnIdle(() => [])
   }
 
   #getHeld(id: string): number {
@@ -131,22 +137,19 @@ export class StreamSlots {
     )
   }
 
-  /** What is not given here has no stream. */
-  async #returnIdle(streams: Iterable<Streams>): Promise<void> {
+  /** False if it must be repeated. What `all` does not give has no stream. */
+  async #returnIdle(all: () => Iterable<Streams>): Promise<boolean> {
     const { db, log, number } = this.#deps
-    const used = new Map([...streams].map(({ id, inFlight }) => [id, inFlight]))
-    // before the commit, so that no stream begins on a slot that is being returned
-    for (const [id, held] of this.#held) {
-      const kept = used.get(id) ?? 0
-      if (held <= kept) continue
-      this.#outdated.add(id)
-      if (kept > 0) this.#held.set(id, kept)
-      else this.#held.delete(id)
-    }
-    const ids = [...this.#outdated]
-    if (ids.length === 0) return
+    if (this.#outdated.size === 0 && this.#getIdle(all()).length === 0) return true
     try {
       await commit(db, async (tx) => {
+        // Not earlier, because they are needed if the database cannot be written. Not later, because a stream could begin.
+        for (const [id, used] of this.#getIdle(all())) {
+          this.#outdated.add(id)
+          if (used > 0) this.#held.set(id, used)
+          else this.#held.delete(id)
+        }
+        const ids = [...this.#outdated]
         for (const id of ids) {
           const slots = await getRow(tx, id)
           if (slots) await write(tx, id, { ...slots, [number]: this.#getHeld(id) })
@@ -157,7 +160,15 @@ export class StreamSlots {
       })
     } catch (err) {
       log.warn('unused stream slots could not be returned', { err })
+      return false
     }
+    return this.#outdated.size === 0
+  }
+
+  /** Accounts with more slots than streams, and their streams. */
+  #getIdle(streams: Iterable<Streams>): [id: string, used: number][] {
+    const used = new Map([...streams].map(({ id, inFlight }) => [id, inFlight]))
+    return [...this.#held].flatMap(([id, held]) => (held > (used.get(id) ?? 0) ? [[id, used.get(id) ?? 0]] : []))
   }
 }
 

@@ -16,8 +16,8 @@ export const commitStatements = async (client: Client, statements: Iterable<Stat
 }
 
 /** Starts a query immediately. Bun otherwise starts queries when they are awaited, which could change their order. */
-export const send = async (client: Client, text: string, values: unknown[] = []): Promise<unknown> =>
-  await client.unsafe(text, values)
+export const send = async <T = unknown>(client: Client, text: string, values: unknown[] = []): Promise<T> =>
+  (await client.unsafe(text, values)) as T // as: rows have the type of their statement
 
 /** Like Promise.all, but waits for all promises even if one rejects. */
 export const allOf = async <T extends readonly unknown[]>(

@@ -11,6 +11,7 @@ import {
   waitForLocksAtMost,
   waitForOneLockAtMost,
 } from '../connection.ts'
+import { allOf, send } from './batch.ts'
 import { onPostgres, type PostgresProcedure } from './connection.ts'
 
 /** The channel for commits. A notification is the node's name and the changed topics. */
@@ -18,6 +19,9 @@ export const CHANNEL = 'sluice'
 
 /** The lock that allows one commit at a time across all nodes, so what a commit reads cannot change until it ends. */
 export const COMMIT_LOCK = 1
+
+/** Returns the ID of the transaction. */
+const LOCK = `SELECT pg_advisory_xact_lock(${COMMIT_LOCK}), pg_current_xact_id()::text AS id`
 
 /**
  * Other procedures, by their SQLite function. Each has its own transaction, which does not wait for commits of other
@@ -81,13 +85,11 @@ export class PostgresWriter implements Connection {
     return onPostgres(client).call(procedure as Procedure<unknown, unknown>, args)
   }
 
-  /** Takes the lock before the first read, so that the commit sees the previous one. */
+  /** Takes the lock before the first read, so that the commit sees the previous one. In one round trip. */
   async #begin(tries = TRIES): Promise<void> {
     try {
       const client = await this.#connect()
-      await client.unsafe('BEGIN')
-      await client.unsafe(`SELECT pg_advisory_xact_lock(${COMMIT_LOCK})`)
-      const [row] = await client.unsafe('SELECT pg_current_xact_id()::text AS id')
+      const [, [row]] = await allOf([send(client, 'BEGIN'), send<[{ id: string }]>(client, LOCK)] as const)
       this.#transaction = row.id
     } catch (error) {
       this.#drop() // the server rolls back
@@ -96,24 +98,19 @@ export class PostgresWriter implements Connection {
     }
   }
 
-  /** Commits, and notifies the other nodes in the same transaction. */
+  /** Commits, and notifies the other nodes in the same transaction. In one round trip. */
   async #commit(topics: readonly string[]): Promise<void> {
     const client = this.#client
     const transaction = this.#transaction
     if (!client || transaction === null) throw lost()
-    let isSent = false
-    try {
-      if (topics.length > 0)
-        await client.unsafe('SELECT pg_notify($1, $2)', [CHANNEL, [this.#deps.node, ...topics].join(' ')])
-      isSent = true
-      await client.unsafe('COMMIT')
-    } catch (error) {
-      if (!isSent) throw error
+    const notice = [CHANNEL, [this.#deps.node, ...topics].join(' ')]
+    const notified = topics.length > 0 ? send(client, 'SELECT pg_notify($1, $2)', notice) : null
+    const [before, commit] = await Promise.allSettled([notified, send(client, 'COMMIT')])
+    this.#transaction = null
+    if (commit.status === 'rejected') {
       this.#drop()
-      if (!(await this.#wasCommitted(transaction))) throw error
-    } finally {
-      if (isSent) this.#transaction = null
-    }
+      if (!(await this.#wasCommitted(transaction))) throw commit.reason
+    } else if (before.status === 'rejected') throw before.reason // so PostgreSQL has rolled back
   }
 
   async #rollback(): Promise<void> {

@@ -9,9 +9,16 @@ export interface Day {
   to: number
 }
 
+/** A check takes milliseconds, and settings, which have time zones, are checked each time they are read. */
+const zones = new Set<string>()
+/** There are about 600 names, in any case. */
+const MAX_ZONES = 1000
+
 export const isZone = (zone: string): boolean => {
+  if (zones.has(zone)) return true
   try {
     new Intl.DateTimeFormat('en', { timeZone: zone })
+    if (zones.size < MAX_ZONES) zones.add(zone)
     return true
   } catch {
     return false // expected: a RangeError means an unknown zone

@@ -58,12 +58,12 @@ export const writeSettings = async (tx: Tx, patch: Partial<Settings>, writing: W
   if (changed.includes('overflowSourceId')) await requireSource(tx, after.overflowSourceId)
   for (const key of changed) await storeOne(tx, key, after[key], now)
   if (changed.length > 0) {
-    for (const name of [VERSION, ...changed.map(versionName)])
-      await tx
-        .insert(facts)
-        .values({ name, value: String(before.version + 1) })
-        .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
-        .run()
+    const versions = [VERSION, ...changed.map(versionName)].map((name) => ({ name, value: String(before.version + 1) }))
+    await tx
+      .insert(facts)
+      .values(versions)
+      .onConflictDoUpdate({ target: facts.name, set: { value: sql`excluded.value` } })
+      .run()
     notice(tx, 'settings')
   }
   return changed

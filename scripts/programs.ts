@@ -25,6 +25,7 @@ export const CHROMIUM: Program = {
 }
 export const NGINX: Program = { names: ['nginx'], packages: ['nginx'], file: 'usr/sbin/nginx' }
 export const CADDY: Program = { names: ['caddy'], packages: ['caddy'], file: 'usr/bin/caddy' }
+export const HAPROXY: Program = { names: ['haproxy'], packages: ['haproxy'], file: 'usr/sbin/haproxy' }
 /** Installed, because it needs twenty libraries. The setting keeps Debian from starting a server of its own. */
 export const POSTGRES: Program = {
   names: ['postgres'],
@@ -65,6 +66,17 @@ function getFolders({ folders }: Program): string[] {
 
 const UNPACKED = resolve(import.meta.dir, '../node_modules/.cache/sluice/programs')
 
+/** What an unpacked program needs in its environment to find its libraries. */
+export function libraryPath(program: string): Record<string, string> {
+  if (!program.startsWith(UNPACKED)) return {}
+  const [folder] = new Bun.Glob('usr/lib/*-linux-gnu').scanSync({
+    cwd: join(UNPACKED, program.slice(UNPACKED.length + 1).split('/')[0]!),
+    onlyFiles: false,
+    absolute: true,
+  })
+  return folder === undefined ? {} : { LD_LIBRARY_PATH: folder }
+}
+
 function findUnpacked({ packages, file }: Program): string | undefined {
   return file === undefined
     ? undefined
@@ -81,15 +93,25 @@ async function install(name: string, setting: Program['setting']): Promise<void>
   }
 }
 
-/** Only root can update the package lists. Other users get those that are present. */
+/** With its libraries. Only root can update the package lists. Other users get those that are present. */
 async function unpack(name: string): Promise<void> {
   const folder = join(UNPACKED, name)
   rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })
-  const download = () => run(['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download', name], folder)
+  const download = async () => {
+    const names = [name, ...(await getMissingLibraries(name))]
+    return run(['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download', ...names], folder)
+  }
   const isHere = (await download()) || (isRoot() && (await run(['apt-get', '-qq', 'update'])) && (await download()))
-  const [archive] = isHere ? new Bun.Glob('*.deb').scanSync({ cwd: folder, absolute: true }) : []
-  if (archive) await run(['dpkg', '--extract', archive, folder])
+  const archives = isHere ? new Bun.Glob('*.deb').scanSync({ cwd: folder, absolute: true }) : []
+  for (const archive of archives) await run(['dpkg', '--extract', archive, folder])
+}
+
+/** The packages of libraries that an installation would add. */
+async function getMissingLibraries(name: string): Promise<string[]> {
+  const argv = ['apt-get', '-qq', '--simulate', '--no-install-recommends', 'install', name]
+  const plan = await new Response(Bun.spawn(argv, { stdio: ['ignore', 'pipe', 'ignore'] }).stdout).text()
+  return [...plan.matchAll(/^Inst (lib\S+)/gm)].map(([, library]) => library!)
 }
 
 function isRoot(): boolean {

@@ -1,65 +1,128 @@
-/** docs/scaling.md: its configurations in the real nginx and Caddy, in front of two nodes. */
-import { afterAll, expect, test } from 'bun:test'
-import { CADDY, ensureProgram, NGINX } from '../../scripts/programs.ts'
+/** docs/scaling.md: its configurations in the real HAProxy, nginx and Caddy, in front of two nodes. */
+import { afterAll, describe, expect, test } from 'bun:test'
+import { CADDY, ensureProgram, HAPROXY, NGINX } from '../../scripts/programs.ts'
 import { codexBody } from '../support/app.ts'
 import { MAY_SKIP } from '../support/postgres.ts'
+import { connectSocket } from '../support/socket-client.ts'
 import { until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
-import { outputOf, startNodes, stopPostgres } from './nodes-world.ts'
-import { startNodesCaddy, startNodesNginx } from './reverse-proxies-servers.ts'
+import { type Nodes, outputOf, startNodes, stopPostgres } from './nodes-world.ts'
+import { type ProxyServer, startNodesCaddy, startNodesHaproxy, startNodesNginx } from './reverse-proxies-servers.ts'
 
 afterAll(stopPostgres)
 
 const PROGRAMS = [
-  ['nginx', await ensureProgram(NGINX), startNodesNginx],
-  ['Caddy', await ensureProgram(CADDY), startNodesCaddy],
+  ['HAProxy', await ensureProgram(HAPROXY), startNodesHaproxy, 'http'],
+  ['nginx', await ensureProgram(NGINX), startNodesNginx, 'https'],
+  ['Caddy', await ensureProgram(CADDY), startNodesCaddy, 'https'],
 ] as const
-const MAY_SKIP_PROXIES = MAY_SKIP || (PROGRAMS.some(([, path]) => !path) && process.env.CI !== 'true')
+const MISSING = PROGRAMS.flatMap(([name, path]) => (path ? [] : [name]))
+if (MISSING.length > 0) console.log(`note: load balancers are NOT TESTED without ${MISSING.join(', ')}`)
 
-test.skipIf(MAY_SKIP_PROXIES).each(PROGRAMS)(
-  '%s serves on while a node stops',
-  async (_, program, start) => {
-    await using world = await startNodes({
-      nodes: 2,
-      env: { SLUICE_FIREWALL_TRUST_PROXY_HEADERS: 'true', SLUICE_PUBLIC_URL: 'https://llm.example.com' },
-    })
-    const { servers, sim, key } = world
-    await sim.answer(answers.bulk(3, 20))
-    await using proxy = await start(
+const NATIVE = '/backend-api/codex/responses'
+const HOST = 'llm.example.com'
+
+const startTwoNodes = async (): Promise<Nodes> => {
+  const world = await startNodes({
+    nodes: 2,
+    settings: ['proxyAccountStreamLimit=0'],
+    env: { SLUICE_FIREWALL_TRUST_PROXY_HEADERS: 'true', SLUICE_PUBLIC_URL: `https://${HOST}` },
+  })
+  await world.sim.answer(answers.bulk(3, 20))
+  return world
+}
+
+describe.skipIf(MAY_SKIP).each(PROGRAMS)('%s', (_, program, start, scheme) => {
+  const onMachine = test.skipIf(!program && process.env.CI !== 'true')
+  const inFront = (world: Nodes): Promise<ProxyServer> =>
+    start(
       program!,
+      world.servers.map(({ port }) => port),
+    )
+
+  /** Sends a request, and says how it was answered. */
+  const ask = async ({ key }: Nodes, { port }: ProxyServer, conversation?: string): Promise<string> => {
+    const response = await fetch(`${scheme}://127.0.0.1:${port}${NATIVE}`, {
+      method: 'POST',
+      ...(scheme === 'https' && { tls: { rejectUnauthorized: false, serverName: HOST } }),
+      headers: {
+        host: HOST,
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        ...(conversation && { 'session-id': conversation }),
+      },
+      body: JSON.stringify(codexBody()),
+    })
+    return `${response.status} ${(await response.text()).includes('response.completed')}`
+  }
+  const CONVERSATIONS = ['one', 'two', 'three', 'four', 'five', 'six', undefined]
+
+  onMachine(
+    'serves on while a node stops',
+    async () => {
+      await using world = await startTwoNodes()
+      await using proxy = await inFront(world)
+      await until(
+        async () => (await ask(world, proxy)) === '200 true',
+        () => outputOf(world),
+      ) // the health is known
+      const stopped = world.servers[0]!.stop()
+      let isOver = false
+      const seen = new Set<string>()
+      const asking = Promise.all(
+        CONVERSATIONS.map(async (conversation) => {
+          while (!isOver) seen.add(await ask(world, proxy, conversation))
+        }),
+      )
+      expect(await stopped).toBe(0)
+      await until(async () => (await ask(world, proxy)) === '200 true')
+      isOver = true
+      await asking
+      expect([...seen]).toEqual(['200 true'])
+    },
+    180_000,
+  )
+
+  onMachine(
+    'sends no new request to a node that was killed',
+    async () => {
+      await using world = await startTwoNodes()
+      await using proxy = await inFront(world)
+      await until(
+        async () => (await ask(world, proxy)) === '200 true',
+        () => outputOf(world),
+      )
+      await world.servers[0]!.kill()
+      const seen = await Promise.all(CONVERSATIONS.map((conversation) => ask(world, proxy, conversation)))
+      expect(new Set(seen)).toEqual(new Set(['200 true']))
+    },
+    180_000,
+  )
+})
+
+test.skipIf(MAY_SKIP || (!PROGRAMS[0][1] && process.env.CI !== 'true'))(
+  'HAProxy passes sockets on, also while a node stops',
+  async () => {
+    await using world = await startTwoNodes()
+    const { servers, key } = world
+    await using proxy = await startNodesHaproxy(
+      PROGRAMS[0][1]!,
       servers.map(({ port }) => port),
     )
-    const ask = async (conversation?: string) => {
-      const response = await fetch(`https://127.0.0.1:${proxy.port}/backend-api/codex/responses`, {
-        method: 'POST',
-        tls: { rejectUnauthorized: false, serverName: 'llm.example.com' },
-        headers: {
-          host: 'llm.example.com',
-          authorization: `Bearer ${key}`,
-          'content-type': 'application/json',
-          ...(conversation && { 'session-id': conversation }),
-        },
-        body: JSON.stringify(codexBody()),
+    const headers = { host: HOST, authorization: `Bearer ${key}` }
+    const turn = async (conversation: string) => {
+      const socket = await connectSocket(`http://127.0.0.1:${proxy.port}${NATIVE}`, {
+        headers: { ...headers, 'session-id': conversation },
       })
-      return `${response.status} ${(await response.text()).includes('response.completed')}`
+      const events = await socket.turn({ type: 'response.create', ...codexBody() })
+      return { socket, last: events.at(-1)?.type }
     }
-    await until(
-      async () => (await ask()) === '200 true',
-      () => outputOf(world),
-    ) // the health is known
-    const stopped = servers[0]!.stop()
-    let isOver = false
-    const seen = new Set<string>()
-    const asking = Promise.all(
-      ['one', 'two', 'three', 'four', 'five', 'six', undefined].map(async (conversation) => {
-        while (!isOver) seen.add(await ask(conversation))
-      }),
-    )
-    expect(await stopped).toBe(0)
-    await until(async () => (await ask()) === '200 true')
-    isOver = true
-    await asking
-    expect([...seen]).toEqual(['200 true'])
+    const opened = await Promise.all(['one', 'two', 'three', 'four'].map(turn))
+    expect(new Set(opened.map(({ last }) => last))).toEqual(new Set(['response.completed']))
+    expect(await servers[0]!.stop()).toBe(0)
+    const again = await Promise.all(['one', 'two', 'three', 'four'].map(turn))
+    expect(new Set(again.map(({ last }) => last))).toEqual(new Set(['response.completed']))
+    for (const { socket } of [...opened, ...again]) socket.terminate()
   },
   180_000,
 )

@@ -2,6 +2,7 @@
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { libraryPath } from '../../scripts/programs.ts'
 import { getCodeBlocks } from '../support/fenced.ts'
 import { freePort } from '../support/free-port.ts'
 import { until } from '../support/until.ts'
@@ -10,7 +11,7 @@ import { cert, key } from './reverse-proxies-certificate.ts'
 export const MANUAL = 'docs/reverse-proxies.md'
 
 export interface ProxyServer extends AsyncDisposable {
-  /** It listens there with TLS, on 127.0.0.1. */
+  /** It listens there on 127.0.0.1, with TLS except for HAProxy. */
   port: number
 }
 
@@ -76,6 +77,16 @@ export const startNodesNginx = (program: string, ports: readonly number[]): Prom
 
 export const startNodesCaddy = (program: string, ports: readonly number[]): Promise<ProxyServer> =>
   caddy(program, onThisMachine(getCodeBlocks(NODES_MANUAL, 'Caddy', 'caddyfile').join(''), ports))
+
+/** Without TLS, as documented. */
+export const startNodesHaproxy = (program: string, ports: readonly number[]): Promise<ProxyServer> =>
+  launch((folder) => {
+    const port = freePort()
+    const documented = getCodeBlocks(NODES_MANUAL, 'HAProxy', 'haproxy').join('')
+    const path = join(folder, 'haproxy.cfg')
+    writeFileSync(path, onThisMachine(documented, ports).replace('bind :8080', `bind 127.0.0.1:${port}`))
+    return { port, argv: [program, '-db', '-f', path] }
+  })
 
 interface Site {
   folder: string
@@ -158,7 +169,7 @@ const launch = async (prepare: (folder: string) => { port: number; argv: string[
   const log = join(folder, 'output')
   const file = openSync(log, 'a')
   const child = Bun.spawn(argv, {
-    env: { PATH: process.env.PATH ?? '', HOME: folder },
+    env: { PATH: process.env.PATH ?? '', HOME: folder, ...libraryPath(argv[0]!) },
     stdio: ['ignore', file, file],
   })
   closeSync(file)

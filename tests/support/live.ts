@@ -4,7 +4,6 @@ import { sql } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { folderLocks } from '../../db/lock.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
-import { createPasswords } from '../../src/auth/passwords.ts'
 import { buildBindings } from '../../src/boot/build-bindings.ts'
 import { readConfig } from '../../src/boot/env.ts'
 import { websocket } from '../../src/http/websocket.ts'
@@ -25,11 +24,9 @@ import { newFolder } from './app.ts'
 import { testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
 import { inlineReplays } from './inline-replays.ts'
+import { passwords } from './passwords.ts'
 import type { AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
-
-/** Hashing costs, so one for all. */
-const passwords = await createPasswords()
 
 export interface LiveOptions {
   /** The number of accounts, or their properties. */

@@ -3,13 +3,13 @@ import * as OTPAuth from 'otpauth'
 import { commit } from '../../db/commit.ts'
 import { roleGrants, roles, users } from '../../db/schema/people.ts'
 import { auditLogs } from '../../db/schema/system.ts'
-import { createPasswords } from '../../src/auth/passwords.ts'
 import { totpContext } from '../../src/model/users/passwords.ts'
 import { getPerson, type Person } from '../../src/model/users/people.ts'
 import { PERMISSIONS, type Permission, type Scope } from '../../src/model/users/permissions.ts'
 import { getRole } from '../../src/model/users/roles.ts'
 import { createSession, type SignInMethod } from '../../src/model/users/sessions.ts'
 import type { Ask, TestApp } from './app.ts'
+import { passwords } from './passwords.ts'
 
 /** The password of every user who has one. */
 export const PASSWORD = 'correct horse battery'
@@ -18,7 +18,7 @@ export const TOTP_SECRET = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
 /** An address that is not this machine. */
 export const REMOTE = '192.0.2.7'
 
-const PASSWORD_HASH = await (await createPasswords()).hash(PASSWORD)
+const PASSWORD_HASH = await passwords.hash(PASSWORD)
 const COOKIE = 'sluice_session'
 
 interface NewPerson {

@@ -372,7 +372,7 @@ describe('data', () => {
     const admin = await as('admin')
     const { tables } = await value(admin, '/settings/data/sizes')
     expect(tables.find(({ name }: { name: string }) => name === 'users')).toMatchObject({ rows: 1 })
-    expect(tables.every(({ bytes }: { bytes: number }) => bytes >= 4096)).toBe(true)
+    expect(tables.every(({ bytes }: { bytes: number }) => bytes >= 1024)).toBe(true)
     const fragment = await admin.ask('GET /settings/data/sizes', { headers: { 'hx-request': 'true' } })
     expect(await fragment.text()).toStartWith('<table')
     expect((await value(admin, '/settings/data')).file.bytes).toBeGreaterThan(4096)

@@ -6,18 +6,17 @@ import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eq, isNotNull, isNull, sql } from 'drizzle-orm'
-import { announce, commit, createDb, getWriter, onChange } from '../../db/commit.ts'
+import { announce, commit, createDb, type Db, getWriter, onChange } from '../../db/commit.ts'
 import { folderLocks } from '../../db/lock.ts'
 import { accounts as accountRows } from '../../db/schema/accounts.ts'
 import { attempts, requests } from '../../db/schema/requests.ts'
-import { createPasswords } from '../../src/auth/passwords.ts'
 import type { Bindings } from '../../src/boot/bindings.ts'
 import { buildBindings } from '../../src/boot/build-bindings.ts'
 import { readConfig } from '../../src/boot/env.ts'
 import { mapInOrder } from '../../src/lib/in-order.ts'
 import { createLog } from '../../src/lib/log.ts'
-import { seededRandom } from '../../src/lib/random.ts'
-import { createSealer } from '../../src/lib/seal.ts'
+import { type Random, seededRandom } from '../../src/lib/random.ts'
+import { createSealer, type Sealer } from '../../src/lib/seal.ts'
 import { importAccount } from '../../src/model/accounts/account-intake.ts'
 import { parseAuthJson } from '../../src/model/accounts/auth-json.ts'
 import { createKey } from '../../src/model/keys/api-keys.ts'
@@ -33,12 +32,11 @@ import { ManualClock } from './clock.ts'
 import { onListenerError, testDb } from './db.ts'
 import { createInlineReader } from './inline-reader.ts'
 import { inlineReplays } from './inline-replays.ts'
+import { passwords } from './passwords.ts'
+import { canPrepare, type Prepared, recordDraws } from './prepared.ts'
 import { createSource } from './source/app.ts'
 import type { Account, AccountOptions } from './upstream/accounts.ts'
 import { createUpstream } from './upstream/app.ts'
-
-/** Hashing costs, so one for all. */
-const passwords = await createPasswords()
 
 /** Loading takes real time, during which a manual clock does not move. */
 await loadDashboard()
@@ -57,6 +55,8 @@ export interface TestOptions {
   environment?: Record<string, string>
   /** Another process serves requests, too. */
   isShared?: boolean
+  /** The database of an app with the same accounts, which has all settings. */
+  prepared?: Prepared
 }
 
 export interface Ask {
@@ -68,13 +68,62 @@ export interface Ask {
   signal?: AbortSignal
 }
 
-export const testApp = async ({ accounts = 1, settings = {}, environment = {}, isShared }: TestOptions = {}) => {
+interface SetUp extends Pick<Required<TestOptions>, 'settings'> {
+  wanted: AccountOptions[]
+}
+
+const templates = new Map<string, Promise<Prepared>>()
+
+/** Set up once, then copied for each app with these accounts and settings. */
+const getTemplate = (setUp: SetUp): Promise<Prepared> => {
+  const key = JSON.stringify(setUp)
+  const template = templates.get(key) ?? buildTemplate(setUp)
+  templates.set(key, template)
+  return template
+}
+
+const buildTemplate = async (setUp: SetUp): Promise<Prepared> => {
+  const clock = new ManualClock()
+  const upstream = createUpstream({ now: () => clock.now() })
+  const { db, sqlite } = testDb()
+  const { random, getRedraw } = recordDraws(seededRandom(SEED))
+  const sealer = createSealer(random.bytes(32), random)
+  const sims = setUp.wanted.map((options) => upstream.addAccount(options))
+  const accountIds = await store(db, sims, setUp.settings, { sealer, random, now: clock.now() })
+  return { pages: sqlite.serialize(), accountIds, redraw: getRedraw() }
+}
+
+const SEED = 7
+
+interface Means {
+  sealer: Sealer
+  random: Random
+  now: number
+}
+
+const store = async (db: Db, sims: Account[], settings: Partial<Settings>, means: Means): Promise<string[]> => {
+  const ids = await mapInOrder(sims, (sim) => storeAccount(db, sim, means))
+  const all = { upstreamStreamTransport: 'http', ...settings } as const // no socket can be dialled in process; `live.ts` dials them
+  await commit(db, (tx) => writeSettings(tx, all, { now: means.now }))
+  return ids
+}
+
+const storeAccount = async (db: Db, sim: Account, { sealer, random, now }: Means): Promise<string> => {
+  const actor = { id: 'test', method: null, address: null, at: now }
+  const imported = parseAuthJson(sim.authJson(), 'auth.json')
+  return (await commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor }))).id
+}
+
+export const testApp = async (options: TestOptions = {}) => {
+  const { accounts = 1, settings = {}, environment = {}, isShared, prepared } = options
+  const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
+  const start = prepared ?? (canPrepare ? await getTemplate({ wanted, settings }) : undefined)
   const clock = new ManualClock()
   const upstream = createUpstream({ now: () => clock.now(), sleep: (ms, signal) => clock.sleep(ms, signal) })
   const source = createSource()
   /** Names of model sources and their URLs; requests to these reach the stand-in. */
   const names = new Map([['source.test', ['10.0.0.7']]])
-  const { db, sqlite } = testDb()
+  const { db, sqlite } = testDb(start?.pages)
   const lines: string[] = []
   const log = createLog({
     level: 'debug',
@@ -82,7 +131,7 @@ export const testApp = async ({ accounts = 1, settings = {}, environment = {}, i
     now: () => clock.now(),
     write: (line) => void lines.push(line),
   })
-  const random = seededRandom(7)
+  const { random, getRedraw } = recordDraws(seededRandom(SEED))
   const sealer = createSealer(random.bytes(32), random)
   const config = readConfig({
     CODEX_LB_UPSTREAM_BASE_URL: `${UPSTREAM}/backend-api`,
@@ -143,13 +192,13 @@ export const testApp = async ({ accounts = 1, settings = {}, environment = {}, i
     })
   const addAccount = async (options: AccountOptions = {}): Promise<{ id: string; sim: Account }> => {
     const sim = upstream.addAccount(options)
-    const imported = parseAuthJson(sim.authJson(), 'auth.json')
-    return { id: (await commit(db, (tx) => importAccount(tx, imported, { sealer, random, actor }))).id, sim }
+    return { id: await storeAccount(db, sim, { sealer, random, now: actor.at }), sim }
   }
-  const wanted = typeof accounts === 'number' ? Array.from({ length: accounts }, () => ({})) : accounts
-  const members = await mapInOrder(wanted, addAccount)
   const change = (patch: Partial<Settings>) => commit(db, (tx) => writeSettings(tx, patch, { now: clock.now() }))
-  await change({ upstreamStreamTransport: 'http', ...settings }) // no socket can be dialled in process; `live.ts` dials them
+  const sims = wanted.map((options) => upstream.addAccount(options))
+  start?.redraw(random)
+  const ids = start?.accountIds ?? (await store(db, sims, settings, { sealer, random, now: clock.now() }))
+  const members = sims.map((sim, index) => ({ id: ids[index] ?? '', sim }))
   let bindings = await build() // last: each commit above would make it reload everything
 
   const ask = async (route: string, { json, body, headers = {}, peer = '127.0.0.1', signal }: Ask = {}) => {
@@ -191,6 +240,8 @@ export const testApp = async ({ accounts = 1, settings = {}, environment = {}, i
       )
       await bindings.pool.reload()
     },
+    /** To build apps with the same database, except on PostgreSQL. */
+    prepare: (): Prepared => ({ pages: sqlite.serialize(), accountIds: ids, redraw: getRedraw() }),
     db,
     sqlite,
     file,

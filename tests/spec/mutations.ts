@@ -59,34 +59,30 @@ const BEHIND_PROXY = {
 
 export type World = Awaited<ReturnType<typeof buildWorld>>
 
-/** The world before each request that may change it: one of everything that can be changed. */
-export const buildWorld = async (
-  { hasTotp = false, isPaused }: Pick<Mutation, 'hasTotp' | 'isPaused'> = {},
-  kind: WorldKind = 'plain',
-) => {
-  const app = await testApp({
-    settings: {
-      ...{ guestAccessEnabled: true, apiKeyAuthEnabled: true, keyHolderPage: true },
-      totpRequiredOnLogin: kind === 'strict',
-    },
-    environment: { CODEX_LB_PUBLIC_URL: ORIGIN, ...(kind === 'proxied' && BEHIND_PROXY) },
-  })
+const getOptions = (kind: WorldKind) => ({
+  settings: {
+    ...{ guestAccessEnabled: true, apiKeyAuthEnabled: true, keyHolderPage: true },
+    totpRequiredOnLogin: kind === 'strict',
+  },
+  environment: { CODEX_LB_PUBLIC_URL: ORIGIN, ...(kind === 'proxied' && BEHIND_PROXY) },
+})
+
+/** One of everything that can be changed. */
+const buildSeed = async (isPaused: boolean, kind: WorldKind) => {
+  const app = await testApp(getOptions(kind))
   const crowd = people(app)
   const { db, clock, bindings } = app
   const { random, sealer } = bindings
   const now = clock.now()
   const actor = { id: 'test', method: null, address: null, at: now }
   const accountId = app.members[0]?.id ?? ''
-  const fiveHour = { usedPercent: 0, windowMinutes: 300, resetAt: null }
-  const live = app.bindings.pool.get(accountId)
-  if (live) live.usage = { at: 0, windows: { fiveHour, weekly: null, monthly: null }, credits: null, planType: null }
   if (isPaused) await commit(db, (tx) => pauseAccount(tx, accountId, actor))
   const start = { id: PLANNED_START, createdAt: now, accountId, scheduledAt: now + DAY_MS, idempotencyKey: 'day' }
   await commit(db, (tx) => storePlan(tx, [{ ...start, mode: 'advise', status: 'planned' }], now))
   for (const [slug, grants] of Object.entries(CUSTOM)) await crowd.addRole(slug, grants)
-  const target = (await crowd.add({ role: 'plain', hasTotp: true })).row
+  const target = (await crowd.add({ username: 'target', role: 'plain', hasTotp: true })).row
   const inviter = (await crowd.add({ username: 'inviter', role: 'admin' })).row
-  const invited = (await crowd.add({ role: 'plain', status: 'invited', hasPassword: false })).row
+  const invited = (await crowd.add({ username: 'invited', role: 'plain', status: 'invited', hasPassword: false })).row
   const automationId = (await commit(db, (tx) => createAutomation(tx, AUTOMATION, { actor, random }))).id
   const channel = { kind: 'webhook', name: 'Pager', target: { url: HOOK } }
   const channelId = (
@@ -127,8 +123,6 @@ export const buildWorld = async (
     notice(tx, 'egress')
     return (await createSession(tx, random, { ...session(now), userId: target.id, method: 'password' })).row.id
   })
-  app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
-  bindings.ops.backups = new Backups({ dir: mkdtempSync(join(BACKUPS, 'of-')), clock, write: writeNothing })
   const sourceId = (
     await commit(db, (tx) =>
       addSource(tx, NewSource.parse({ name: 'Rack', baseUrl: SOURCE_URL, apiKey: 'sk-source-secret-key' }), {
@@ -141,6 +135,38 @@ export const buildWorld = async (
   ).id
   const key = await app.key({ holderMayRegenerate: true })
   const { token: keyToken } = await commit(db, (tx) => createKeySession(tx, random, { keyHash: key.row.keyHash, now }))
+  const things = {
+    ...{ accountId, sourceId, automationId, channelId, targetSession, key, keyToken },
+    ...{ roleId: await crowd.addRole('spare', {}), targetId: target.id, invitedId: invited.id },
+  }
+  return { prepared: app.prepare(), things }
+}
+
+const seeds = new Map<string, ReturnType<typeof buildSeed>>()
+
+const getSeed = (isPaused: boolean, kind: WorldKind): ReturnType<typeof buildSeed> => {
+  const name = JSON.stringify([isPaused, kind])
+  const seed = seeds.get(name) ?? buildSeed(isPaused, kind)
+  seeds.set(name, seed)
+  return seed
+}
+
+/** The world before each request that may change it. */
+export const buildWorld = async (
+  { hasTotp = false, isPaused }: Pick<Mutation, 'hasTotp' | 'isPaused'> = {},
+  kind: WorldKind = 'plain',
+) => {
+  const { prepared, things } = await getSeed(isPaused === true, kind)
+  const app = await testApp({ ...getOptions(kind), prepared })
+  const crowd = people(app)
+  const { db, clock, bindings } = app
+  const { random, sealer } = bindings
+  const now = clock.now()
+  const fiveHour = { usedPercent: 0, windowMinutes: 300, resetAt: null }
+  const live = bindings.pool.get(things.accountId)
+  if (live) live.usage = { at: 0, windows: { fiveHour, weekly: null, monthly: null }, credits: null, planType: null }
+  app.members[0]?.sim.setResetCredits([{ id: 'credit', expiresAt: now + DAY_MS, grantedAt: now - DAY_MS }])
+  bindings.ops.backups = new Backups({ dir: mkdtempSync(join(BACKUPS, 'of-')), clock, write: writeNothing })
   const authJson = app.upstream.addAccount().authJson()
   const as = async (role: string, isConfirmed = true, how: SignedIn = {}) => {
     const self = await crowd.as(role, { hasTotp, isConfirmed, ...how })
@@ -244,16 +270,7 @@ export const buildWorld = async (
         knownProxies: new Map(),
       }).id
     },
-    key,
-    keyToken,
-    roleId: await crowd.addRole('spare', {}),
-    accountId,
-    sourceId,
-    automationId,
-    channelId,
-    targetId: target.id,
-    targetSession,
-    invitedId: invited.id,
+    ...things,
   }
 }
 

@@ -95,16 +95,4 @@ describe('a frame is rejected in band', () => {
     socket.send('x'.repeat(16 * 1024 * 1024 + 1))
     expect((await socket.closed).code).toBe(1009)
   })
-
-  test('an interrupt and a receipt are accepted and recorded', async () => {
-    const socket = await open(anAccount())
-    socket.send({ type: 'response.interrupt', discard_partial_items: true })
-    socket.send({ type: 'response.processed', response_id: 'resp_1' })
-    await turnOn(socket, aCreate())
-    expect(upstream.handshakes[0]?.notices).toMatchObject([
-      { type: 'response.interrupt', discard_partial_items: true },
-      { type: 'response.processed' },
-    ])
-    expect(upstream.oddities).toEqual([])
-  })
 })

@@ -11,17 +11,33 @@ import { acceptance, COMPLETED, collectTexts, connectTo, DELTA, rest, startPeer,
 const MIB = 1024 * 1024
 const KILOBYTE = `{"type":"response.output_text.delta","delta":"${'a'.repeat(977)}"}`
 
+/** With the two bytes that state a length of up to 65,535. */
+const textFrame = (text: string): Buffer => {
+  const { length } = Buffer.from(text)
+  const head = length < 126 ? [0x81, length] : [0x81, 126, length >> 8, length & 0xff]
+  return Buffer.concat([Buffer.from(head), Buffer.from(text)])
+}
+/** With the code 1000. */
+const CLOSE_FRAME = Buffer.from([0x88, 2, 0x03, 0xe8])
+
 const queued = (stream: UpstreamStream): number => {
   if (!(stream instanceof SocketStream)) throw new TypeError('not a socket’s stream')
   return stream.queuedBytes
 }
 
 describe('an unread flood', () => {
+  const COUNT = 30_000
   const flood = () =>
-    startPeer((client, text) => {
-      for (let i = 0; i < 30_000; i++) client.send(KILOBYTE)
+    startPeer((client) => {
+      for (let i = 0; i < COUNT; i++) client.send(KILOBYTE)
       client.send(COMPLETED)
-      if (text === 'and close') client.close(1000)
+    })
+  /** Written by hand: a few seconds after a close, Bun's server drops a connection that has not taken everything. */
+  const floodAndClose = () =>
+    startRaw((connection, request) => {
+      connection.write(acceptance(request))
+      const texts = [...Array<Buffer>(COUNT).fill(textFrame(KILOBYTE)), textFrame(COMPLETED)]
+      connection.once('data', () => connection.end(Buffer.concat([...texts, CLOSE_FRAME])))
     })
   const stalled = async (stream: UpstreamStream) => {
     await until(() => queued(stream) > MIB)
@@ -31,13 +47,13 @@ describe('an unread flood', () => {
 
   for (const command of ['and stay', 'and close']) {
     test(`waits at its sender and can be read completely later (${command})`, async () => {
-      await using peer = flood()
+      await using peer = command === 'and stay' ? flood() : await floodAndClose()
       const clock = new ManualClock()
       const socket = await connectTo(peer.url, { clock })
       const ends: boolean[] = []
       const stream = socket.turn(command, (isClean) => ends.push(isClean))
       await stalled(stream)
-      if (command === 'and stay') expect(peer.clients[0]?.getBufferedAmount()).toBeGreaterThan(10 * MIB)
+      if ('clients' in peer) expect(peer.clients[0]?.getBufferedAmount()).toBeGreaterThan(10 * MIB)
       for (let second = 0; second < 20; second++) {
         await clock.advance('1s')
         await Bun.sleep(1)
@@ -46,7 +62,7 @@ describe('an unread flood', () => {
       expect(clock.pending).toBe(1)
       expect(ends).toEqual([])
       const texts = await rest(stream)
-      expect(texts).toHaveLength(30_001)
+      expect(texts).toHaveLength(COUNT + 1)
       expect(texts.at(-1)).toBe(COMPLETED)
       expect(ends).toEqual([true])
       if (command === 'and close') await until(() => !socket.isOpen)

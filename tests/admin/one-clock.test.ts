@@ -1,7 +1,7 @@
 /** One clock: pages show the viewer's own time; UTC is left to tooltips, exports and the API. */
 import { beforeAll, describe, expect, test } from 'bun:test'
 import { testApp } from '../support/app.ts'
-import { buildDashboard, type House, openPage, PAGE_PATHS } from '../support/house.ts'
+import { buildDashboard, type House, openPage, PAGE_PATHS, sharedHouse } from '../support/house.ts'
 import { people, problem } from '../support/people.ts'
 
 const HTML = { accept: 'text/html' }
@@ -25,15 +25,10 @@ const ZONE_SETTING = /A name like Europe\/Berlin\./
 /** The tooltip and the text of the first absolute time. */
 const firstTime = (html: string) => /<time datetime="[^"]*" title="([^"]*)">([^<]*)</.exec(html)?.slice(1)
 
-const rich = async () => {
-  const house = await buildDashboard()
-  const { admin, ids } = house
-  const open = async (path: string, cookies = NEW_YORK) => {
-    const cookie = `${admin.cookie}; ${cookies}`
-    const response = await admin.ask(`GET ${path}`, { headers: { ...HTML, cookie } })
-    return { response, text: await response.text() }
-  }
-  return { ...house, open, ids }
+const open = async (path: string, cookies = NEW_YORK) => {
+  const { admin } = await sharedHouse()
+  const response = await admin.ask(`GET ${path}`, { headers: { ...HTML, cookie: `${admin.cookie}; ${cookies}` } })
+  return { response, text: await response.text() }
 }
 
 /** These describe the times of the API and of commands, which are in UTC. */
@@ -99,7 +94,6 @@ describe('the format of a time', () => {
     ['zone=Asia/Kolkata; hours=12', '2026-01-01 5:30:00 am'],
     ['zone=Asia/Kolkata; my_zone=America/New_York', '2025-12-31 19:00:00'],
   ])('with %s reads %s, with UTC in its tooltip', async (cookies, shown) => {
-    const { open } = await rich()
     const { text } = await open('/audit', cookies)
     expect(firstTime(text)).toEqual(['2026-01-01 00:00:00 UTC', shown])
   })
@@ -107,7 +101,6 @@ describe('the format of a time', () => {
   test.each(['', 'zone=Mars/Olympus', 'zone=%22%3E%3Cscript%3E'])(
     'without a zone this runtime knows (%s), the time is in UTC and says so',
     async (cookies) => {
-      const { open } = await rich()
       const { text } = await open('/audit', cookies)
       expect(firstTime(text)).toEqual(['2026-01-01 00:00:00 UTC', '2026-01-01 00:00:00 UTC'])
       expect(text.includes('data-time-zone')).toBe(false)
@@ -123,19 +116,17 @@ describe('a time filter', () => {
     ['/logs?since=2026-03-08T02:30', NEW_YORK, '/logs?since=2026-03-08T07%3A00%3A00.000Z'],
     ['/logs?since=2026-11-01T01:30', NEW_YORK, '/logs?since=2026-11-01T05%3A30%3A00.000Z'],
   ])('%s with %s leads to %s', async (path, zone, target) => {
-    const { open } = await rich()
     const { response } = await open(path, zone)
     expect([response.status, response.headers.get('location')]).toEqual([302, target])
   })
 
   test('shows the filter in its field exactly as entered', async () => {
-    const { open } = await rich()
     const { text } = await open('/audit?since=2026-01-10T12:00:00.000Z')
     expect(/name="since" value="([^"]*)"/.exec(text)?.[1]).toBe('2026-01-10T07:00:00')
   })
 
   test('of a JSON client without a zone is in UTC', async () => {
-    const { admin } = await rich()
+    const { admin } = await sharedHouse()
     const cookie = `${admin.cookie}; ${NEW_YORK}`
     const response = await admin.ask('GET /api/audit-logs?since=2026-01-10T12:00:00', { headers: { cookie } })
     expect(response.status).toBe(200)

@@ -450,7 +450,7 @@ test('no failure becomes a 401', () => {
       expect(error.status).toBeWithin(400, 600)
       expect(error.status).not.toBe(401)
     }),
-    2_000,
+    500,
   )
 })
 

@@ -86,7 +86,7 @@ describe('for any body', () => {
         if (isLite) expected.client_metadata = { ...before, [MARK]: 'true' }
         expect(JSON.parse(framed(text, { isLite }))).toEqual(expected)
       }),
-      2000,
+      500,
     )
   })
 

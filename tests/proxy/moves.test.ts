@@ -254,7 +254,7 @@ describe('for any pool', () => {
         expect(movePercent).toBeLessThanOrEqual(Math.max(100, stayPercent!))
         if (stayPercent! < 100) expect(movePercent).toBeLessThanOrEqual(stayPercent!)
       }),
-      2_000,
+      500,
     )
   })
 
@@ -265,7 +265,7 @@ describe('for any pool', () => {
         const chosen = pool[1].find((one) => one.id === id)
         if (moved) expect(chosen?.usage?.windows.fiveHour?.usedPercent ?? 0).toBeLessThan(95)
       }),
-      2_000,
+      500,
     )
   })
 
@@ -279,7 +279,7 @@ describe('for any pool', () => {
         }
         if (chosenWith(many) === 'a') expect(chosenWith(few)).toBe('a')
       }),
-      2_000,
+      500,
     )
   })
 
@@ -313,7 +313,7 @@ describe('for any pool', () => {
         const [priced, unknown] = [at(pool, { ...lastUse(0), units: 7 }), at(pool, null)]
         expect({ ...priced, considered: priced.considered.map(withoutPrices) }).toEqual(unknown)
       }),
-      2_000,
+      500,
     )
   })
 
@@ -331,7 +331,7 @@ describe('for any pool', () => {
           if (skipped === null && moved) expect(isFull).toBe(false)
         }
       }),
-      2_000,
+      500,
     )
   })
 

@@ -449,7 +449,7 @@ describe('selection and explanation', () => {
         expect(selection.moved).toBe(request.owner !== null && request.owner.id !== selection.id)
         expect(selection.considered.every(({ score, skipped }) => (score === null) === (skipped !== null))).toBe(true)
       }),
-      2_000,
+      500,
     )
   })
 })

@@ -56,8 +56,8 @@ describe('§5 Step-up confirmation 1: changes that decide who can sign in', () =
   })
 
   test('every security setting, and no other', async () => {
+    const { app, anna } = await open()
     for (const name of SETTING_NAMES) {
-      const { app, anna } = await open()
       const isSecurity = Settings.shape[name].meta()?.security === true
       const before = app.bindings.settings.current()[name]
       const other = typeof before === 'boolean' ? !before : typeof before === 'number' ? before + 1 : OTHERS[name]

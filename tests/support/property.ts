@@ -10,12 +10,12 @@ export const SEED = Number.isNaN(given) ? Math.floor(Math.random() * 0x7fff_ffff
 const wanted = Number.parseInt(process.env.PROPERTY_RUNS ?? '', 10)
 
 /** Asserts a fast-check property; a failure names the seed that repeats it. */
-export const holds = <Ts>(property: fc.IRawProperty<Ts>, runs = 500): void => {
+export const holds = <Ts>(property: fc.IRawProperty<Ts>, runs = 200): void => {
   withSeed(() => fc.assert(property, { seed: SEED, numRuns: Number.isNaN(wanted) ? runs : wanted }))
 }
 
 /** The same for a property that is awaited. */
-export const holdsAwaited = async <Ts>(property: fc.IAsyncProperty<Ts>, runs = 500): Promise<void> => {
+export const holdsAwaited = async <Ts>(property: fc.IAsyncProperty<Ts>, runs = 200): Promise<void> => {
   try {
     await fc.assert(property, { seed: SEED, numRuns: Number.isNaN(wanted) ? runs : wanted })
   } catch (err) {

@@ -14,27 +14,30 @@ export const logWorkdays = async (app: TestApp, { days, units }: { days: number;
     (_, n) => midnight - (Math.floor(n / 36) + 1) * DAY + (36 + (n % 36)) * QUARTER,
   )
   const worked = slots.filter((at) => ![0, 6].includes(new Date(at).getUTCDay()))
+  const rows = worked.map((startedAt) => ({
+    id: `workday-${startedAt}`,
+    requestId: `workday-${startedAt}`,
+    startedAt,
+    route: '/v1/responses',
+    kind: 'normal' as const,
+    transport: 'http' as const,
+    status: 'ok' as const,
+    httpStatus: 200,
+    attempts: 1,
+    totalMs: 1000,
+    accountId: app.members[0]?.id ?? null,
+    model: 'gpt-5.5',
+    inputTokens: units * 1000,
+    cachedInputTokens: 0,
+    outputTokens: 0,
+  }))
   await commit(app.db, async (tx) => {
-    for (const startedAt of worked)
+    for (let first = 0; first < rows.length; first += AT_ONCE)
       await tx
         .insert(requests)
-        .values({
-          id: `workday-${startedAt}`,
-          requestId: `workday-${startedAt}`,
-          startedAt,
-          route: '/v1/responses',
-          kind: 'normal',
-          transport: 'http',
-          status: 'ok',
-          httpStatus: 200,
-          attempts: 1,
-          totalMs: 1000,
-          accountId: app.members[0]?.id ?? null,
-          model: 'gpt-5.5',
-          inputTokens: units * 1000,
-          cachedInputTokens: 0,
-          outputTokens: 0,
-        })
+        .values(rows.slice(first, first + AT_ONCE))
         .run()
   })
 }
+
+const AT_ONCE = 100

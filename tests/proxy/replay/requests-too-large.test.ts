@@ -37,7 +37,6 @@ test('in any window', () => {
       const { replay, routing } = serves(usedPercent, credits)
       expect(routing).toBe(replay)
     }),
-    1_000,
   )
 })
 

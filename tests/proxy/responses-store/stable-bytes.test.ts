@@ -109,7 +109,7 @@ test('a chain of previous_response_id', () => {
         open = said.filter((one) => 'call_id' in one).map((one) => toolOutput(one, asChat))
       }
     }),
-    300,
+    100,
   )
 })
 
@@ -144,6 +144,6 @@ test('a history of the client’s own items and references to the others, as the
         history.push(...said.filter((one) => 'call_id' in one).map((one) => toolOutput(one, false)))
       }
     }),
-    300,
+    100,
   )
 })

@@ -23,6 +23,9 @@ const WAITING_MS = PATIENCE_MS
 
 export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
+/** One for each layout of the style. */
+const EVERY_WIDTH = [DESKTOP.width, 820, 720, 360] as const
+
 const EVERY_LOOK = [
   { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
   { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
@@ -38,6 +41,8 @@ type ContextOptions = Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEna
 
 export interface PageOptions extends ContextOptions {
   viewport?: { width: number; height: number }
+  /** As a `cookie` header has it: `name=value`. */
+  cookie?: string
   /** Time moves by `page.clock` only. */
   isClockHeld?: boolean
   /** Until the page receives changes, too. */
@@ -61,8 +66,10 @@ export const launchBrowser = async ({ flags = [] }: { flags?: string[] } = {}): 
   if (!executablePath) throw new Error('No Chromium on this machine; install chromium and run again.')
   const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...flags] })
   return {
-    async visit(url, { viewport = DESKTOP, isClockHeld = false, untilLive = false, ...options } = {}) {
+    async visit(url, { viewport = DESKTOP, cookie = '', isClockHeld = false, untilLive = false, ...options } = {}) {
       const context = await browser.newContext({ viewport, ...options })
+      const [name = '', value = ''] = cookie.split('=')
+      if (name !== '') await context.addCookies([{ name, value, url: new URL(url).origin }])
       const page = await context.newPage()
       page.setDefaultTimeout(WAITING_MS)
       const problems = watch(page)
@@ -137,6 +144,16 @@ export const overflows = (page: Page): Promise<string[]> =>
     const out = [...document.querySelectorAll('body *')].filter(isOut)
     return [...wide, ...out.map((el) => `${el.tagName.toLowerCase()}.${el.getAttribute('class')}`)]
   })
+
+/** What sticks out at the widths, and at which; the width stays the last one. */
+export const overflowsAt = async (page: Page, widths: readonly number[] = EVERY_WIDTH): Promise<string[]> => {
+  const found: string[] = []
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: DESKTOP.height })
+    found.push(...(await overflows(page)).map((what) => `at ${width}: ${what}`))
+  }
+  return found
+}
 
 /** Saved only if SLUICE_SCREENSHOTS names a folder. */
 export const screenshot = async (page: Page, name: string): Promise<void> => {

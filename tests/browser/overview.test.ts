@@ -12,62 +12,47 @@ import {
   getText,
   getTexts,
   held,
-  LOOKS,
   launchBrowser,
   loadAndConnect,
-  overflows,
-  screenshot,
+  overflowsAt,
   type TestBrowser,
 } from './browser.ts'
+import { openAs, type ServerWithAdmin, startServerWithAdmin } from './people-world.ts'
 import { startPopulated } from './world.ts'
 
 setDefaultTimeout(120_000)
 
 let browser: TestBrowser
 let world: World
+/** Where users sign in. */
+let owned: ServerWithAdmin
 const dashboard = () => `${world.url}/dashboard`
 /** The requests of the page to update itself. */
 const RENEWED = /\/dashboard\?period=/
 
 beforeAll(async () => {
-  ;[browser, world] = await Promise.all([launchBrowser(), startPopulated()])
+  ;[browser, world, owned] = await Promise.all([launchBrowser(), startPopulated(), startServerWithAdmin()])
 }, 120_000)
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
   await world?.[Symbol.asyncDispose]()
+  await owned?.server[Symbol.asyncDispose]()
 })
 
-const EVERY_LOOK = [
-  ...LOOKS,
-  { name: 'small-light', viewport: { width: 360, height: 640 }, colorScheme: 'light' },
-  { name: 'tablet-light', viewport: { width: 720, height: 1000 }, colorScheme: 'light' },
-] as const
-
-describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
-  test('the overview fits, and the browser console has no errors', async () => {
-    await using visit = await browser.visit(dashboard(), options)
-    expect(await overflows(visit.page)).toEqual([])
-    expect(await brightness(visit.page)).toBe(options.colorScheme)
-    await screenshot(visit.page, `overview-${name}`)
-    expect(visit.problems).toEqual([])
-  })
-
-  test('an empty install shows only the first steps', async () => {
-    await using server = await spawnServer()
-    await using visit = await browser.visit(`${server.url}/dashboard`, options)
-    const titles = await getTexts(visit.page.locator('.checklist > ol h3'))
-    expect(titles.map((title) => title.replace(/^\d\s*/, ''))).toEqual([
-      'Set a password',
-      'Add an account',
-      'Create a key and test it',
-    ])
-    expect(await getText(visit.page.locator('.health'))).toContain('No accounts yet')
-    expect(await visit.page.locator('.tiles, #strips, .requests').count()).toBe(0)
-    expect(await overflows(visit.page)).toEqual([])
-    await screenshot(visit.page, `empty-${name}`)
-    expect(visit.problems).toEqual([])
-  })
+test('an empty install shows only the first steps', async () => {
+  await using server = await spawnServer()
+  await using visit = await browser.visit(`${server.url}/dashboard`)
+  const titles = await getTexts(visit.page.locator('.checklist > ol h3'))
+  expect(titles.map((title) => title.replace(/^\d\s*/, ''))).toEqual([
+    'Set a password',
+    'Add an account',
+    'Create a key and test it',
+  ])
+  expect(await getText(visit.page.locator('.health'))).toContain('No accounts yet')
+  expect(await visit.page.locator('.tiles, #strips, .requests').count()).toBe(0)
+  expect(await overflowsAt(visit.page)).toEqual([])
+  expect(visit.problems).toEqual([])
 })
 
 test('the commands of the first steps work unchanged, and the steps update without a reload', async () => {
@@ -325,29 +310,22 @@ describe('while the overview is open', () => {
   test.each(['/dashboard', '/accounts', '/keys'])(
     'signing out elsewhere redirects from %s to the sign-in page',
     async (path) => {
-      await using server = await spawnServer()
-      await using visit = await browser.visit(`${server.url}/setup`)
-      const { page } = visit
-      const fields = { password: 'correct horse battery' }
-      const setUp = { path: '/api/dashboard-auth/password/setup', fields }
-      expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-      await loadAndConnect(page, () => page.goto(server.url + path))
-      await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-      await arrivedAt(page, '/login')
+      await using visit = await openAs(browser, owned, path, { untilLive: true })
+      await visit.page.evaluate(signOutEverywhere)
+      await arrivedAt(visit.page, '/login')
     },
   )
 
-  test.each(['/accounts', '/logs'])('signing out elsewhere leads every tab, also %s, to the sign-in', async (path) => {
-    await using server = await spawnServer()
-    await using visit = await browser.visit(`${server.url}/setup`)
-    const { page } = visit
-    const setUp = { path: '/api/dashboard-auth/password/setup', fields: { password: 'correct horse battery' } }
-    expect(await page.evaluate(post, setUp)).toBeLessThan(300)
-    await loadAndConnect(page, () => page.goto(`${server.url}/dashboard`))
-    const other = await page.context().newPage()
-    await loadAndConnect(other, () => other.goto(server.url + path))
-    await page.evaluate(post, { path: '/api/dashboard-auth/logout-all', fields: {} })
-    for (const each of [page, other]) await arrivedAt(each, '/login')
+  test('signing out elsewhere leads every tab to the sign-in', async () => {
+    await using visit = await openAs(browser, owned, '/dashboard', { untilLive: true })
+    const tabs = [visit.page]
+    for (const path of ['/accounts', '/logs']) {
+      const tab = await visit.page.context().newPage()
+      await loadAndConnect(tab, () => tab.goto(owned.url + path))
+      tabs.push(tab)
+    }
+    await visit.page.evaluate(signOutEverywhere)
+    for (const tab of tabs) await arrivedAt(tab, '/login')
   })
 
   test('an error in a part disappears with the next successful response of that part', async () => {
@@ -371,6 +349,7 @@ describe('while the overview is open', () => {
   test('the theme switch is stored on the server', async () => {
     await using visit = await browser.visit(dashboard(), { colorScheme: 'light' })
     const { page, problems } = visit
+    expect(await brightness(page)).toBe('light')
     await page.locator('[data-action=theme]').click()
     expect(await brightness(page)).toBe('dark')
     const again = await page.reload()
@@ -450,9 +429,11 @@ describe('for everyone', () => {
 
 const row = (page: Page, name: string) => page.locator('.strip-row', { hasText: name }).first()
 
-const post = async ({ path, fields }: { path: string; fields: Record<string, string> }): Promise<number> =>
-  (await fetch(path, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(fields) }))
-    .status
+/** Runs in the page. */
+const signOutEverywhere = async (): Promise<void> => {
+  const { ok } = await fetch('/api/dashboard-auth/logout-all', { method: 'POST' })
+  if (!ok) throw new Error('The sign-out failed.')
+}
 
 const pausing = async (name: string, verb: 'pause' | 'reactivate'): Promise<void> => {
   const { accounts } = await world.api<{ accounts: { accountId: string; email: string }[] }>('GET', '/api/accounts')

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Secret, TOTP } from 'otpauth'
 import type { Page } from 'playwright-core'
 import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
+import type { PageOptions, TestBrowser, Visit } from './browser.ts'
 
 export const PASSWORD = 'correct horse battery'
 export const OTHER_PASSWORD = 'another long password'
@@ -60,6 +61,21 @@ export const signIn = async (page: Page, url: string, { password = PASSWORD, use
   await page.fill('#form-login [name=password]', password)
   await Promise.all([page.waitForURL(`${url}/dashboard`), page.click('#form-login [type=submit]')])
 }
+
+/** A page that is signed in and confirmed. The form (`signIn`) costs two more pages. */
+export const openAs = async (
+  browser: TestBrowser,
+  { url }: Pick<ServerWithAdmin, 'url'>,
+  path: string,
+  { username = 'admin', password = PASSWORD, ...options }: PageOptions & { username?: string; password?: string } = {},
+): Promise<Visit> => {
+  const cookie = await getCookie(url, { username, password })
+  return browser.visit(url + path, { ...options, cookie })
+}
+
+/** Of a new session; without a name, of the only user. */
+export const getCookie = async (url: string, { password = PASSWORD, username = '' } = {}): Promise<string> =>
+  toCookie(await send(url, 'POST', '/api/dashboard-auth/password/login', { password, ...(username && { username }) }))
 
 /** Five minutes pass for every confirmation. */
 export const expireConfirmations = ({ dataDir }: Pick<RunningServer, 'dataDir'>): void => {

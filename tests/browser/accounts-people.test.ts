@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { runInProcess } from '../support/cli.ts'
 import { until } from '../support/until.ts'
 import { createUpstream } from '../support/upstream/app.ts'
-import { arrivedAt, getText, getTexts, launchBrowser, loadAndConnect, screenshot, type TestBrowser } from './browser.ts'
+import { arrivedAt, getText, getTexts, launchBrowser, loadAndConnect, type TestBrowser } from './browser.ts'
 import {
   expireConfirmations,
   PASSWORD,
@@ -77,16 +77,13 @@ test('an export asks for a confirmation, then shows the file; a deletion asks wh
   await page.fill('dialog[open] [name=password]', PASSWORD)
   await page.click('dialog[open] [type=submit]')
   await page.waitForSelector('dialog[open] .exported')
-  await screenshot(page, 'accounts-exported')
   const [download] = await Promise.all([page.waitForEvent('download'), page.click('text=Save file')])
   expect(download.suggestedFilename()).toBe('auth-ada-example.test.json')
   await page.evaluate(closeAndSwapElsewhere)
   await page.click('text=Delete…')
-  await screenshot(page, 'accounts-delete')
   await page.click('dialog[open] >> text=Delete and keep the log')
   await page.waitForURL(/\/accounts\?done=account_deleted/)
   expect(await getText(page.locator('.empty'))).toContain('No accounts yet')
-  await screenshot(page, 'accounts-empty')
 })
 
 test('a viewer sees masked names, no evidence, no credentials, and why the buttons are disabled', async () => {
@@ -120,7 +117,6 @@ test('a viewer sees masked names, no evidence, no credentials, and why the butto
   expect(await page.locator('.account-head button:not(:disabled)').count()).toBe(0)
   expect(await getText(page.locator('.action-reasons'))).toBe('Your role can view accounts but not change them.')
   expect(await page.content()).not.toContain('ada@')
-  await screenshot(page, 'accounts-viewer')
   expect(visit.problems).toEqual([])
 })
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { startWorld, type World } from '../clients/support/world.ts'
 import { until } from '../support/until.ts'
-import { getText, getTexts, LOOKS, launchBrowser, overflows, PHONE, screenshot, type TestBrowser } from './browser.ts'
+import { getText, getTexts, launchBrowser, PHONE, type TestBrowser } from './browser.ts'
 import { narrowProblems } from './narrow.ts'
 import { startPopulated } from './world.ts'
 
@@ -26,40 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
   await world?.[Symbol.asyncDispose]()
-})
-
-describe.each(LOOKS)('$name', ({ name, ...options }) => {
-  test('every page fits, and the browser console has no errors', async () => {
-    const ada = `/accounts/${await idOf('ada')}`
-    const pages: Record<string, string> = {
-      list: '/accounts',
-      cards: '/accounts?view=cards',
-      usage: ada,
-      statement: `${ada}?tab=statement`,
-      routing: `${ada}?tab=routing`,
-      events: `${ada}?tab=events`,
-      credentials: `${ada}?tab=credentials`,
-      blocked: `/accounts/${await idOf('linus')}`,
-    }
-    await using visit = await browser.visit(`${world.url}/accounts`, options)
-    for (const [page, path] of Object.entries(pages)) {
-      await visit.page.goto(world.url + path)
-      await visit.page.waitForLoadState('load')
-      await screenshot(visit.page, `accounts-${page}-${name}`)
-      expect([page, await overflows(visit.page)]).toEqual([page, []])
-    }
-    expect(visit.problems).toEqual([])
-  })
-
-  test('pages are readable at 360 pixels', async () => {
-    await using visit = await browser.visit(`${world.url}/accounts`, {
-      ...options,
-      viewport: { width: 360, height: 740 },
-    })
-    expect(await overflows(visit.page)).toEqual([])
-    await visit.page.goto(`${world.url}/accounts/${await idOf('linus')}`)
-    expect(await overflows(visit.page)).toEqual([])
-  })
 })
 
 describe('the account list', () => {
@@ -95,7 +61,6 @@ describe('the account list', () => {
     await page.check('[aria-label="Select grace@example.test"]')
     await page.check('[aria-label="Select tony@example.test"]')
     expect(await page.locator('.bulk').isVisible()).toBe(true)
-    await screenshot(page, 'accounts-bulk')
     await page.click('.bulk >> text=Resume')
     await page.waitForSelector('.done')
     expect(await getText(row(page, 'tony'))).toContain('Active')

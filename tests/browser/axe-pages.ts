@@ -8,6 +8,8 @@ export interface Stop {
   path: string
   /** `admin` by default. */
   as?: Visitor
+  /** Of the answer; 200 by default. */
+  status?: number
   /** What is done on the page before it is checked. */
   act?: (page: Page, ids: Ids) => Promise<unknown>
 }
@@ -118,7 +120,7 @@ export const PAGES: Record<string, Stops> = {
   '/docs/:guide': plainly('/docs/operating'),
   '/keys': () => [
     { name: 'list', path: '/keys' },
-    { name: 'for a viewer', path: '/keys', as: 'viewer' },
+    { name: 'for a viewer', path: '/keys', as: 'viewer', status: 403 },
     { name: 'of a Member', path: '/keys', as: 'member' },
     { name: 'none yet', path: '/keys', as: 'new' },
   ],
@@ -262,7 +264,7 @@ export const PAGES: Record<string, Stops> = {
   '/auth/pending': () => [{ name: 'a stranger', path: '/auth/pending', as: 'stranger' }],
   '/invite/:token': ({ inviteToken }) => [
     { name: 'waiting', path: `/invite/${inviteToken}`, as: 'nobody' },
-    { name: 'not known', path: '/invite/nothing-like-this', as: 'nobody' },
+    { name: 'not known', path: '/invite/nothing-like-this', as: 'nobody', status: 404 },
   ],
   '/me': () => [
     { name: 'of an Admin', path: '/me' },
@@ -290,9 +292,9 @@ export const NO_PAGES: Record<string, string> = {
 
 /** Pages for which there is no route, or not for this visitor. */
 export const REFUSALS: Stop[] = [
-  { name: 'nothing there', path: '/nothing-like-this' },
-  { name: 'not allowed', path: '/settings/access', as: 'viewer' },
-  { name: 'no such account', path: '/accounts/acc_nothing' },
+  { name: 'nothing there', path: '/nothing-like-this', status: 404 },
+  { name: 'not allowed', path: '/settings/access', as: 'viewer', status: 403 },
+  { name: 'no such account', path: '/accounts/acc_nothing', status: 404 },
 ]
 
 /** Parts of pages that are fetched by themselves; as pages they are the part alone. */

@@ -5,6 +5,8 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
 import { type RunningServer, spawnServer } from '../support/spawn.ts'
+import { until } from '../support/until.ts'
+import { injectAxe } from './axe.ts'
 import type { TestBrowser } from './browser.ts'
 import { codeFor, getUrl, inviteLink, OTHER_PASSWORD, PASSWORD, send } from './people-world.ts'
 import { startPopulated } from './world.ts'
@@ -66,10 +68,10 @@ export const startAxeServers = async (browser: TestBrowser): Promise<Places> => 
   const opened = new Map<Visitor, Promise<Open>>()
   const open = async (visitor: Visitor): Promise<Open> => {
     const { url, cookie, headers } = visitors[visitor]
-    const visit = await browser.visit(`${url}/health/live`)
-    const [name = '', value = ''] = cookie?.split('=') ?? []
-    if (cookie) await visit.page.context().addCookies([{ name, value, url }])
+    const visit = await browser.visit(`${url}/health/live`, { cookie })
     if (headers) await visit.page.setExtraHTTPHeaders(headers)
+    await injectAxe(visit.page)
+    await visit.page.emulateMedia({ reducedMotion: 'reduce' })
     return { ...visit, url }
   }
   return {
@@ -126,10 +128,6 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
   })
   const { id: run } = await world.api<{ id: string }>('POST', `/api/automations/${automation}/run-now`)
   const { key, ...captured } = await captureOne(world, url)
-  const { conversations } = await world.api<{ conversations: { conversationId: string }[] }>(
-    'GET',
-    '/api/conversations',
-  )
   recordWeek(world.dataDir, accounts.ada ?? '')
   await world.api('PATCH', '/api/settings', {
     streamTimeoutSeconds: 3600,
@@ -161,7 +159,6 @@ const settle = async (world: World, url: string): Promise<{ ids: Ids; cookies: C
       membersKey,
       source,
       channel,
-      conversation: conversations[0]?.conversationId ?? '',
       inviteToken,
       files,
     },
@@ -185,21 +182,29 @@ const makeProxies = async ({ api }: World, accountId: string): Promise<void> => 
   await api('PUT', `/api/settings/upstream-proxy/accounts/${accountId}/binding`, { poolId })
 }
 
-/** A capture with one request, which fails or not as the pool is. */
+/** A capture with one request of a conversation, which fails or not as the pool is. Both are stored when this resolves. */
 const captureOne = async (
-  { api }: World,
+  { api, output }: World,
   url: string,
-): Promise<Pick<Ids, 'captureId' | 'capturedId'> & { key: string }> => {
+): Promise<Pick<Ids, 'captureId' | 'capturedId' | 'conversation'> & { key: string }> => {
   const { id: keyId, key } = await api<{ id: string; key: string }>('POST', '/api/api-keys/', { name: 'captured' })
   const { id: captureId } = await api<{ id: string }>('POST', '/api/captures', { keyId, minutes: 60 })
   const response = await fetch(`${url}/v1/responses`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: 'gpt-5.5', input: 'hello' }),
+    body: JSON.stringify({ model: 'gpt-5.5', input: 'hello', prompt_cache_key: 'a conversation' }),
   })
   await response.text()
-  const { items } = await api<{ items: { id: string }[] }>('GET', '/api/conversation-archive')
-  return { captureId, capturedId: items[0]?.id ?? '', key }
+  let capturedId: string | undefined
+  let conversation: string | undefined
+  await until(async () => {
+    const { items } = await api<{ items: { id: string }[] }>('GET', '/api/conversation-archive')
+    const { conversations } = await api<{ conversations: { conversationId: string }[] }>('GET', '/api/conversations')
+    capturedId = items[0]?.id
+    conversation = conversations[0]?.conversationId
+    return capturedId !== undefined && conversation !== undefined
+  }, output)
+  return { captureId, capturedId: capturedId ?? '', conversation: conversation ?? '', key }
 }
 
 const makeKeys = async ({ api }: World): Promise<void> => {

@@ -1,21 +1,23 @@
 /**
- * Every page of the route table, with its dialogs and menus, in both themes and widths: no axe violations, no
- * overflow.
+ * Every page of the route table, with its dialogs and menus, in both themes and all layouts: no axe violations, no
+ * overflow, no errors in the console. Other browser tests need not look for these.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { everyRoute } from '../../src/routes/every-route.ts'
-import { getViolations, injectAxe } from './axe.ts'
+import { getViolations } from './axe.ts'
 import { findColorOnlyInformation, findLostInForcedColors } from './axe-colours.ts'
 import { NO_PAGES, PAGES, PARTS, REFUSALS, type Stop } from './axe-pages.ts'
 import { type Places, startAxeServers } from './axe-world.ts'
-import { DESKTOP, getText, launchBrowser, overflows, type TestBrowser } from './browser.ts'
+import { DESKTOP, getText, launchBrowser, overflows, overflowsAt, type TestBrowser } from './browser.ts'
 import { focusProblems } from './keyboard.ts'
 import { narrowProblems } from './narrow.ts'
 
 setDefaultTimeout(180_000)
 
 const NARROW = { width: 360, height: 740 }
+/** Between the breakpoints of the style. */
+const BETWEEN = [820, 720]
 
 let browser: TestBrowser
 let places: Places
@@ -31,15 +33,18 @@ afterAll(async () => {
 })
 
 /** Opens the page of a stop; throws if another page opens. */
-const arrive = async ({ path, as = 'admin', act }: Stop): Promise<Page> => {
-  const { page, url } = await places.as(as)
+const arrive = async ({ path, as = 'admin', act, status = 200 }: Stop): Promise<{ page: Page; problems: string[] }> => {
+  const { page, url, problems } = await places.as(as)
   await page.setViewportSize(DESKTOP)
-  await page.goto(url + path)
+  await showIn(page, 'light')
+  problems.length = 0
+  const response = await page.goto(url + path)
   const [wanted] = path.split('?')
   expect(new URL(page.url()).pathname, await getText(page.locator('body'))).toBe(wanted ?? '')
+  expect(response?.status()).toBe(status)
   await act?.(page, places.ids)
   await page.evaluate(unfold)
-  return page
+  return { page, problems }
 }
 
 /** Collapsed content is checked, too; of a long list only the start. */
@@ -50,27 +55,35 @@ const unfold = () => {
   for (const table of document.querySelectorAll<HTMLElement>('.scroll-x')) table.style.background = 'none'
 }
 
-const showIn = (page: Page, colorScheme: 'light' | 'dark') =>
-  page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+const showIn = (page: Page, colorScheme: 'light' | 'dark') => page.emulateMedia({ colorScheme })
+
+/** What the browser says about a page that has this status itself. */
+const isAbout = (status: number | undefined, problem: string): boolean =>
+  status !== undefined &&
+  new RegExp(`answered ${status}$|the server responded with a status of ${status}`).test(problem)
 
 /** What is wrong at this stop, and where. Each width and each theme once: what depends on both has not been seen yet. */
 const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<string[]> => {
-  const page = await arrive(stop)
-  await injectAxe(page)
+  const { page, problems } = await arrive(stop)
   const found: string[] = []
   const note = (look: string, what: readonly string[]) =>
     found.push(...what.map((one) => `${stop.name}, ${look}: ${one}`))
-  await showIn(page, 'light')
+  note('wide', await overflows(page))
   note('wide', await getViolations(page, 'everything'))
   note('colour alone', await findColorOnlyInformation(page))
   if (isFirst) note('wide', await focusProblems(page))
   note('forced colours', await findLostInForcedColors(page))
-  await page.setViewportSize(NARROW)
   await showIn(page, 'dark')
+  if (isFirst) note('between', await overflowsAt(page, BETWEEN))
+  await page.setViewportSize(NARROW)
   note('narrow, dark', await getViolations(page, isFirst ? 'everything' : 'looks'))
   note('narrow', await overflows(page))
   note('narrow', await narrowProblems(page))
   note('narrow', await focusProblems(page))
+  note(
+    'console',
+    problems.filter((problem) => !isAbout(stop.status, problem)),
+  )
   return found
 }
 
@@ -92,6 +105,8 @@ describe('there are no accessibility violations on', () => {
 })
 
 describe('the checks detect violations', () => {
+  const hasPaleLetters = (page: Page) => getViolations(page, 'looks')
+  const sticksOutAt820 = (page: Page) => overflowsAt(page, BETWEEN.slice(0, 1))
   const DOT = '<i class="dot" aria-hidden="true"></i>'
 
   test.each([
@@ -111,7 +126,9 @@ describe('the checks detect violations', () => {
       findLostInForcedColors,
       '<nav><a href="#a" aria-current="page">A</a><a href="#b">B</a></nav>',
     ],
+    ['pale letters', hasPaleLetters, '<p style="color: #ccc; background: #fff">pale</p>'],
     ['a wide page', narrowProblems, '<p style="width: 500px">wide</p>'],
+    ['what sticks out', sticksOutAt820, '<div style="width: 900px; position: absolute">wide</div>'],
     ['truncated text', narrowProblems, '<p style="width: 40px; overflow: hidden; white-space: nowrap">a long text</p>'],
     ['small letters', narrowProblems, '<p style="font-size: 9px">small</p>'],
     ['a focus without an outline', focusProblems, '<a href="#a" style="outline: 0">here</a>'],

@@ -1,6 +1,4 @@
 /** Chromium for the page tests: one browser, a new profile per page, and a record of all errors. */
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 import { CHROMIUM, findProgram } from '../../scripts/programs.ts'
 import { PATIENCE_MS, until } from '../support/until.ts'
@@ -25,17 +23,6 @@ export const DESKTOP = { width: 1280, height: 900 } as const
 export const PHONE = { width: 390, height: 844 } as const
 /** One for each layout of the style. */
 const EVERY_WIDTH = [DESKTOP.width, 820, 720, 360] as const
-
-const EVERY_LOOK = [
-  { name: 'desk-light', viewport: DESKTOP, colorScheme: 'light' },
-  { name: 'desk-dark', viewport: DESKTOP, colorScheme: 'dark' },
-  { name: 'phone-light', viewport: PHONE, colorScheme: 'light' },
-  { name: 'phone-dark', viewport: PHONE, colorScheme: 'dark' },
-] as const
-/** The appearances of a page: each width and each theme once, and every combination for screenshots. */
-export const LOOKS = process.env.SLUICE_SCREENSHOTS
-  ? EVERY_LOOK
-  : EVERY_LOOK.filter(({ name }) => name === 'desk-light' || name === 'phone-dark')
 
 type ContextOptions = Pick<BrowserContextOptions, 'colorScheme' | 'javaScriptEnabled' | 'proxy' | 'ignoreHTTPSErrors'>
 
@@ -153,14 +140,6 @@ export const overflowsAt = async (page: Page, widths: readonly number[] = EVERY_
     found.push(...(await overflows(page)).map((what) => `at ${width}: ${what}`))
   }
   return found
-}
-
-/** Saved only if SLUICE_SCREENSHOTS names a folder. */
-export const screenshot = async (page: Page, name: string): Promise<void> => {
-  const folder = process.env.SLUICE_SCREENSHOTS
-  if (!folder) return
-  mkdirSync(folder, { recursive: true })
-  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
 }
 
 const watch = (page: Page): string[] => {

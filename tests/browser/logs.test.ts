@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import type { World } from '../clients/support/world.ts'
-import { getText, getTexts, LOOKS, launchBrowser, overflows, screenshot, type TestBrowser } from './browser.ts'
+import { getText, getTexts, launchBrowser, type TestBrowser } from './browser.ts'
 import { sendTestRequest, startPopulated } from './world.ts'
 
 setDefaultTimeout(120_000)
@@ -20,36 +20,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]()
   await world?.[Symbol.asyncDispose]()
-})
-
-const failedId = async (): Promise<string> => {
-  const { requests } = await world.api<{ requests: { id: string }[] }>('GET', '/api/request-logs?status=failed')
-  return requests[0]?.id ?? 'none'
-}
-
-const EVERY_LOOK = [
-  ...LOOKS,
-  { name: 'narrowest', viewport: { width: 360, height: 740 }, colorScheme: 'light' },
-] as const
-
-const PAGES: Record<string, () => string | Promise<string>> = {
-  logs: () => '/logs',
-  'logs-columns': () => '/logs?columns=total&columns=effort&columns=route&columns=tool&columns=request',
-  'logs-open': async () => `/logs?open=${await failedId()}`,
-  'logs-nothing': () => '/logs?search=nothing-like-this',
-  request: async () => `/logs/${await failedId()}`,
-  explain: () => '/accounts/simulator?model=gpt-5.5',
-  reports: () => '/reports',
-}
-
-describe.each(EVERY_LOOK)('$name', ({ name, ...options }) => {
-  test.each(Object.keys(PAGES))('%s fits, and the browser console has no errors', async (title) => {
-    await using visit = await browser.visit(at((await PAGES[title]?.()) ?? ''), options)
-    await visit.page.waitForLoadState('load')
-    expect(visit.problems).toEqual([])
-    expect(await overflows(visit.page)).toEqual([])
-    await screenshot(visit.page, `${title}-${name}`)
-  })
 })
 
 const ids = (page: Page): Promise<string[]> =>

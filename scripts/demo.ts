@@ -2,29 +2,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
 import { seededRandom } from '../src/lib/random.ts'
 import { createUpstream } from '../tests/support/upstream/app.ts'
 import { codexConfig, KEY_FROM_SHELL, variables } from '../views/keys/snippets.ts'
 import { MEMBER } from './demo/member.ts'
+import { readOptions, USAGE } from './demo/options.ts'
 import { addToUpstream } from './demo/pool.ts'
-import { DEFAULT_REQUESTS, DEFAULT_SEED, parseSeed, type Seeded, seedDemo, wholeNumber } from './demo/seed.ts'
+import { type Seeded, seedDemo } from './demo/seed.ts'
 import { startSignIn } from './demo/sign-in.ts'
 import { sendTraffic } from './demo/traffic.ts'
 
 const ROOT = resolve(import.meta.dir, '..')
 const MODEL = 'gpt-5.5'
 const OWN_KEY = 'laptop'
-const LARGEST_PORT = 65_535
-const MAX_REQUESTS = 1_000_000
-
-const USAGE = `Start Sluice with made-up accounts and a week of made-up requests.
-
-  --port <n>      port on 127.0.0.1 (default: PORT, then 2455; 0: a free one)
-  --seed <n>      another week: a whole number (default: ${DEFAULT_SEED})
-  --requests <n>  requests in the week (default: ${DEFAULT_REQUESTS})
-  --no-traffic    send no requests while it runs
-`
 
 interface Service {
   url: string
@@ -35,7 +25,7 @@ interface Service {
 }
 
 const main = async (): Promise<void> => {
-  const options = readOptions()
+  const options = getOptions()
   if (options === null) {
     process.stdout.write(USAGE)
     return
@@ -61,56 +51,14 @@ const main = async (): Promise<void> => {
   process.exit(1)
 }
 
-interface Options {
-  port: string
-  seed: number
-  requests: number
-  hasTraffic: boolean
-}
-
-/**
- * Null: only help was requested. Ends the process with a message about an invalid option, before anything is stored.
- */
-const readOptions = (): Options | null => {
+/** Ends the process with a message about an invalid option, before anything is stored. */
+const getOptions = (): ReturnType<typeof readOptions> => {
   try {
-    const { values } = parseArgs({
-      args: withNegativeValues(process.argv.slice(2)),
-      allowNegative: true,
-      options: {
-        port: { type: 'string', default: process.env.PORT || '2455' },
-        seed: { type: 'string', default: String(DEFAULT_SEED) },
-        requests: { type: 'string', default: String(DEFAULT_REQUESTS) },
-        traffic: { type: 'boolean', default: true },
-        help: { type: 'boolean', short: 'h' },
-      },
-    })
-    if (values.help) return null
-    return {
-      port: String(wholeNumber('--port', values.port, LARGEST_PORT)),
-      seed: parseSeed(values.seed),
-      requests: wholeNumber('--requests', values.requests, MAX_REQUESTS),
-      hasTraffic: values.traffic,
-    }
+    return readOptions(process.argv.slice(2), process.env)
   } catch (err) {
-    process.stderr.write(`sluice demo: ${getSentence(err)}\n\n${USAGE}`)
+    process.stderr.write(`sluice demo: ${err instanceof Error ? err.message : err}\n\n${USAGE}`)
     return process.exit(2)
   }
-}
-
-/** `--seed -5` as `--seed=-5`, because the parser takes a value with a dash for another option. */
-const withNegativeValues = (args: readonly string[]): string[] =>
-  args.flatMap((arg, at) => {
-    const next = args[at + 1] ?? ''
-    if (arg.startsWith('--') && NEGATIVE.test(next)) return `${arg}=${next}`
-    return NEGATIVE.test(arg) && args[at - 1]?.startsWith('--') ? [] : arg
-  })
-
-const NEGATIVE = /^-\d/
-
-const getSentence = (err: unknown): string => {
-  const message = err instanceof Error ? err.message : String(err)
-  const option = /^Option '(--\w+)\b.*argument (?:is ambiguous|missing)/.exec(message)?.[1]
-  return option === undefined ? message : `${option} needs a value.`
 }
 
 interface ServiceOptions {

@@ -1,8 +1,9 @@
 /** `npm run demo`: it starts, its printed commands work, and it leaves nothing behind. */
-import { describe, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { readOptions } from '../../scripts/demo/options.ts'
 import { DEMO_ACCOUNTS } from '../../scripts/demo/pool.ts'
 import { freePort } from '../support/free-port.ts'
 
@@ -11,8 +12,15 @@ const ROOT = resolve(import.meta.dir, '../..')
 const REQUESTS = 200
 
 describe('the demo', () => {
+  let demo: Demo
+
+  beforeAll(async () => {
+    demo = await startDemo()
+  })
+
+  afterAll(() => demo?.[Symbol.asyncDispose]())
+
   test('prints a command that streams an answer, and settings that fit it', async () => {
-    await using demo = await startDemo()
     const curl = printed(demo.output(), /^ {2}(curl .+)$/m)
     const { stdout, exitCode } = Bun.spawnSync(['sh', '-c', curl])
     expect(exitCode).toBe(0)
@@ -32,7 +40,6 @@ describe('the demo', () => {
   })
 
   test('signs a browser in by its link, to a dashboard with the seven accounts and the week', async () => {
-    await using demo = await startDemo()
     const link = printed(demo.output(), /Open {7}(\S+)/)
     const dashboard = printed(demo.output(), /Dashboard {2}(\S+)/)
     const signedIn = await fetch(link, { redirect: 'manual' })
@@ -53,6 +60,12 @@ describe('the demo', () => {
     expect(stranger.headers.get('location')).toContain('/login')
   })
 
+  test('removes its folder when it is stopped', async () => {
+    expect(readdirSync(demo.tmp)).toHaveLength(1)
+    expect(await demo.stop()).toBe(0)
+    expect(readdirSync(demo.tmp)).toEqual([])
+  })
+
   test('listens on PORT', async () => {
     const port = String(freePort())
     await using demo = await startDemo({ args: ['--no-traffic', '--requests', '10'], env: { PORT: port } })
@@ -64,25 +77,23 @@ describe('the demo', () => {
     { args: ['--seed=-1'], says: '--seed must be a whole number' },
     { args: ['--seed', '99999999999'], says: '--seed must be a whole number' },
     { args: ['--port', '70000'], says: '--port must be a whole number' },
-    { args: ['--seed', '-5'], says: '--seed must be a whole number from 0 to 4294967295, not "-5".\n' },
-    { args: ['--port', '-1', '--no-traffic'], says: '--port must be a whole number from 0 to 65535, not "-1".\n' },
-    { args: ['--seed', '--port', '0'], says: '--seed needs a value.\n' },
-    { args: ['--requests'], says: '--requests needs a value.\n' },
+    { args: ['--seed', '-5'], says: '--seed must be a whole number from 0 to 4294967295, not "-5".' },
+    { args: ['--port', '-1', '--no-traffic'], says: '--port must be a whole number from 0 to 65535, not "-1".' },
+    { args: ['--seed', '--port', '0'], says: '--seed needs a value.' },
+    { args: ['--requests'], says: '--requests needs a value.' },
     { args: ['--sed', '1'], says: "Unknown option '--sed'" },
-  ])('ends with a message and leaves nothing behind for $args', async ({ args, says }) => {
-    const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
-    const env = { PATH: process.env.PATH ?? '', TMPDIR: tmp }
-    const { exitCode, stderr } = Bun.spawnSync([process.execPath, 'scripts/demo.ts', ...args], { cwd: ROOT, env })
-    expect([exitCode, readdirSync(tmp)]).toEqual([2, []])
-    expect(stderr.toString()).toContain(says)
-    rmSync(tmp, { recursive: true, force: true })
+  ])('rejects $args', ({ args, says }) => {
+    expect(() => readOptions(args, {})).toThrow(says)
   })
 
-  test('removes its folder when it is stopped', async () => {
-    await using demo = await startDemo()
-    expect(readdirSync(demo.tmp)).toHaveLength(1)
-    expect(await demo.stop()).toBe(0)
-    expect(readdirSync(demo.tmp)).toEqual([])
+  test('ends with a message and leaves nothing behind if an option is rejected', () => {
+    const tmp = mkdtempSync(join(tmpdir(), 'sluice-demo-test-'))
+    const env = { PATH: process.env.PATH ?? '', TMPDIR: tmp }
+    const command = [process.execPath, 'scripts/demo.ts', '--seed', '--port', '0']
+    const { exitCode, stderr } = Bun.spawnSync(command, { cwd: ROOT, env })
+    expect([exitCode, readdirSync(tmp)]).toEqual([2, []])
+    expect(stderr.toString()).toContain('sluice demo: --seed needs a value.\n\nStart Sluice')
+    rmSync(tmp, { recursive: true, force: true })
   })
 })
 

@@ -10,7 +10,7 @@ import { users } from '../../db/schema/people.ts'
 import { createPasswords } from '../../src/auth/passwords.ts'
 import { purgeAuditLog } from '../../src/model/audit/audit-purge.ts'
 import { createDatabase, runInProcess } from '../support/cli.ts'
-import { type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
+import { PROGRAM, type RunningServer, runCommand, spawnServer } from '../support/spawn.ts'
 import { PATIENCE_MS } from '../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-people-'))
@@ -148,7 +148,7 @@ describe('at a terminal', () => {
   /** Sends all `keys` together at the first prompt. Returns what the terminal showed. */
   const type = async (username: string, keys: string) => {
     let shown = ''
-    const child = Bun.spawn([process.execPath, 'src/main.ts', 'user', 'create-admin', username], {
+    const child = Bun.spawn([...PROGRAM, 'user', 'create-admin', username], {
       env: { PATH: process.env.PATH ?? '', HOME: folder, CODEX_LB_DATA_DIR: atTerminal },
       timeout: PATIENCE_MS,
       killSignal: 'SIGKILL',

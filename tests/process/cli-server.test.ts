@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { version } from '../../package.json'
 import { runInProcess } from '../support/cli.ts'
-import { runCommand } from '../support/spawn.ts'
+import { PROGRAM, runCommand } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { answers } from '../support/upstream/script.ts'
 import { eventsUntilEnd, sendTurn, startWorld, untilListed, type World } from './world.ts'
 
 /** A command that runs until it is stopped; `shows` resolves with the output once it matches. */
 const start = (args: string[], env: Record<string, string>) => {
-  const child = Bun.spawn([process.execPath, 'src/main.ts', ...args], {
+  const child = Bun.spawn([...PROGRAM, ...args], {
     env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), TZ: 'UTC', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

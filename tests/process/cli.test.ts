@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDatabase, runInProcess } from '../support/cli.ts'
-import { runCommand, spawnServer } from '../support/spawn.ts'
+import { PROGRAM, runCommand, spawnServer } from '../support/spawn.ts'
 import { createUpstream } from '../support/upstream/app.ts'
 import { getZip } from '../support/zip.ts'
 import { untilListed } from './world.ts'
@@ -357,8 +357,7 @@ test.each([
 })
 
 describe('output', () => {
-  const shell = (line: string) =>
-    runCommand([], { dataDir, command: ['sh', '-c', `${process.execPath} src/main.ts ${line}`] })
+  const shell = (line: string) => runCommand([], { dataDir, command: ['sh', '-c', `${PROGRAM.join(' ')} ${line}`] })
 
   test('that cannot be written is reported in a sentence, and fails', async () => {
     const { exitCode, stderr } = await shell('keys create --name laptop > /dev/full')

@@ -20,7 +20,7 @@ const LIMITS = ['total_tokens:monthly:100m', 'requests:monthly:100m']
 
 let world: World
 beforeAll(async () => {
-  world = await startWorld({ accounts: 4, settings: ['proxyAccountStreamLimit=0'], limits: LIMITS })
+  world = await startWorld({ accounts: 4, settings: ['proxyAccountStreamLimit=0'], limits: LIMITS, isBusy: true })
 }, 120_000)
 afterAll(() => world?.[Symbol.asyncDispose]())
 

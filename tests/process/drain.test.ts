@@ -6,12 +6,12 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { childrenOf, getThreads, spawnServer } from '../support/spawn.ts'
+import { childrenOf, getThreads, PROGRAM, spawnServer } from '../support/spawn.ts'
 import { PATIENCE_MS, until } from '../support/until.ts'
 import { answers } from '../support/upstream/script.ts'
 import { expectTotalsMatchRows, loggedRequests } from './books.ts'
 import { getStatuses, sendRaw } from './raw.ts'
-import { eventsUntilEnd, isTerminal, type SimProcess, sendTurn, startWorld } from './world.ts'
+import { eventsUntilEnd, isTerminal, type Sim, sendTurn, startWorld } from './world.ts'
 
 const SHORT = 5
 const LONG = 5
@@ -82,7 +82,7 @@ test('closing the terminal it was started in is a stop, too', async () => {
   await world.server.stop()
   const said: Uint8Array[] = []
   const terminal = { data: (_: unknown, bytes: Uint8Array) => void said.push(bytes) }
-  const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], { env: world.server.env, terminal })
+  const child = Bun.spawn([...PROGRAM, 'serve'], { env: world.server.env, terminal })
   await until(() => Buffer.concat(said).includes('listening'))
   child.terminal?.close()
   expect([await child.exited, child.signalCode]).toEqual([0, null])
@@ -93,7 +93,7 @@ test('under a nohup that keeps the terminal as input, like that of BSD, it is no
   const { env, url, dataDir } = world.server
   await world.server.stop()
   const log = join(dataDir, 'nohup.out')
-  const nohup = `trap '' HUP; exec "${process.execPath}" src/main.ts serve > "${log}" 2>&1`
+  const nohup = `trap '' HUP; exec ${PROGRAM.join(' ')} serve > "${log}" 2>&1`
   const child = Bun.spawn(['sh', '-c', nohup], { env, terminal: {} })
   await until(() => existsSync(log) && readFileSync(log, 'utf8').includes('listening'))
   const [worker] = childrenOf(child.pid)
@@ -199,7 +199,7 @@ test.skipIf(process.platform !== 'linux')(
   120_000,
 )
 
-const untilAsked = ({ look }: SimProcess, wanted: string): Promise<void> =>
+const untilAsked = ({ look }: Sim, wanted: string): Promise<void> =>
   until(async () => (await look<{ path: string }[]>('requests')).some(({ path }) => path === wanted))
 
 /** A connection of its own: a draining server closes idle ones, which may be when a request is sent. */

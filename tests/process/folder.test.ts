@@ -9,7 +9,7 @@ import { migrate } from '../../db/migrate.ts'
 import { MIGRATIONS } from '../../db/migrations/index.ts'
 import { openDatabase } from '../../db/open.ts'
 import { freePort } from '../support/free-port.ts'
-import { runCommand, spawnServer, untilGreeted } from '../support/spawn.ts'
+import { PROGRAM, runCommand, spawnServer, untilGreeted } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 
 let dataDir: string
@@ -79,7 +79,7 @@ test('pages work wherever it is started from', async () => {
 test('a log that cannot be written stops neither requests nor the exit', async () => {
   const port = freePort()
   const full = openSync('/dev/full', 'w')
-  const child = Bun.spawn([process.execPath, 'src/main.ts', 'serve'], {
+  const child = Bun.spawn([...PROGRAM, 'serve'], {
     env: { PATH: process.env.PATH ?? '', CODEX_LB_DATA_DIR: dataDir, HOST: '127.0.0.1', PORT: String(port) },
     stdio: ['ignore', full, full],
   })

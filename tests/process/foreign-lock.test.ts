@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 import { expectTotalsMatchRows, loggedRequests } from './books.ts'
-import { eventsUntilEnd, type SimProcess, sendTurn, startWorld } from './world.ts'
+import { eventsUntilEnd, type Sim, sendTurn, startWorld } from './world.ts'
 
 test('a rejection under a foreign lock moves the request to another account, and the block is not lost', async () => {
   await using world = await startWorld({ settings: ['routingStrategy=sequential_drain'] })
@@ -123,7 +123,7 @@ const connected = (dataDir: string): Database => {
 }
 
 /** The account that served last rejects the next request. */
-const limitOne = async ({ url, look }: SimProcess): Promise<void> => {
+const limitOne = async ({ url, look }: Sim): Promise<void> => {
   const asked = await look<{ path: string; headers: Record<string, string> }[]>('requests')
   const id = asked.findLast(({ path }) => path.endsWith('/codex/responses'))?.headers['chatgpt-account-id']
   const always = faults.usageLimit({ resetsAt: Date.now() + 3_600_000 })

@@ -6,7 +6,7 @@ import { SQL } from 'bun'
 import { type PostgresServer, startPostgres } from '../support/postgres.ts'
 import { type RunningServer, type SpawnOptions, spawnServer, untilGreeted } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
-import { command, type SimProcess, sendTurn, startSim } from './world.ts'
+import { command, type Sim, sendTurn, startSim } from './world.ts'
 
 export interface NodesOptions {
   nodes?: number
@@ -24,7 +24,7 @@ export interface NodesOptions {
 }
 
 export interface Nodes extends AsyncDisposable {
-  sim: SimProcess
+  sim: Sim
   /** An API key; key authentication is on. */
   key: string
   servers: RunningServer[]
@@ -61,7 +61,7 @@ export const startNodes = async ({
   await postgres.sql.unsafe(`CREATE DATABASE ${name}`)
   const url = postgres.url.replace(/\/postgres$/, `/${name}`)
   const dir = mkdtempSync(join(tmpdir(), 'sluice-nodes-'))
-  const sim = await startSim(accounts, join(dir, 'auth'))
+  const sim = await startSim(accounts, join(dir, 'auth'), true)
   const sql = new SQL(url, { max: 1 })
   const servers: RunningServer[] = []
   const spawn = Array.from({ length: nodes }, (_, index) => ({

@@ -12,7 +12,7 @@ import { startWorld } from './world.ts'
 const MORE_THAN_THE_CAP = 300
 
 test('more parallel requests than the runtime allows all reach the upstream', async () => {
-  await using world = await startWorld({ settings: ['proxyAccountStreamLimit=0'] })
+  await using world = await startWorld({ settings: ['proxyAccountStreamLimit=0'], isBusy: true })
   const { sim, key, server } = world
   await sim.answer(answers.bulk(1000, 20, { dripMs: 100 }))
   const request = turnOver(server.port, key)

@@ -21,7 +21,7 @@ const LIMIT = Number(process.env.KEY_LIMIT ?? 700) // more in the soak
 
 /** Once all three listen. */
 const startThree = async (options: Parameters<typeof startWorld>[0] = {}): Promise<World> => {
-  const world = await startWorld({ ...options, args: ['--processes', '3'] })
+  const world = await startWorld({ ...options, args: ['--processes', '3'], isBusy: true })
   await until(
     () => (world.server.output().match(/ listening /g)?.length ?? 0) >= 3,
     () => world.server.output(),

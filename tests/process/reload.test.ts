@@ -118,6 +118,7 @@ test(`${2 * STREAMS} streams on both transports outlive ${RELOADS} reloads, and 
     accounts: 4,
     settings: ['proxyAccountStreamLimit=0', 'socketsPerKey=1000', 'socketsPerClient=1000'],
     limits: ['total_tokens:monthly:100m', 'requests:monthly:100m'],
+    isBusy: true,
   })
   const { sim, key, server, spawn } = world
   await sim.answer(answers.bulk(300 + 3 * STREAMS, 20, { dripMs: 100, usage: { inputTokens: 100, outputTokens: 20 } }))

@@ -1,16 +1,17 @@
-/** The server and the stand-in upstream as separate processes, set up with the server's own commands. */
-import { mkdtempSync, rmSync } from 'node:fs'
+/** The server as a process, with a stand-in upstream, set up with the server's own commands. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { codexBody, parseEvents, type StreamEvent } from '../support/app.ts'
 import { runInProcess } from '../support/cli.ts'
 import { type RunningServer, type SpawnOptions, spawnServer } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
+import { createUpstream } from '../support/upstream/app.ts'
 import type { Answer } from '../support/upstream/script.ts'
 
 const ROOT = resolve(import.meta.dir, '../..')
 
-export interface SimProcess extends AsyncDisposable {
+export interface Sim extends AsyncDisposable {
   url: string
   authFiles: string[]
   /** Decides every answer from now on. */
@@ -28,10 +29,12 @@ interface WorldOptions {
   env?: Record<string, string>
   /** Arguments of `serve`. */
   args?: string[]
+  /** So many requests at a time that the stand-in upstream needs a process of its own. */
+  isBusy?: boolean
 }
 
 export interface World extends AsyncDisposable {
-  sim: SimProcess
+  sim: Sim
   /** An API key; key authentication is on. */
   key: string
   server: RunningServer
@@ -45,9 +48,10 @@ export const startWorld = async ({
   limits = [],
   env = {},
   args = [],
+  isBusy = false,
 }: WorldOptions = {}): Promise<World> => {
   const dataDir = mkdtempSync(join(tmpdir(), 'sluice-world-'))
-  const sim = await startSim(accounts, join(dataDir, 'auth'))
+  const sim = await startSim(accounts, join(dataDir, 'auth'), isBusy)
   const spawn = {
     dataDir,
     args,
@@ -131,14 +135,9 @@ export const command = async (args: string[], dataDir: string, env: Record<strin
   return stdout
 }
 
-export const startSim = async (accounts: number, authDir: string): Promise<SimProcess> => {
-  const args = ['--accounts', String(accounts), '--auth-dir', authDir, '--keep', '5000']
-  const child = Bun.spawn([process.execPath, 'tests/support/upstream/serve.ts', ...args], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH ?? '' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const { url, authFiles } = JSON.parse(await firstLine(child.stdout)) as { url: string; authFiles: string[] } // as: its own format
+/** For much load it is a process of its own, because this process is the client. */
+export const startSim = async (accounts: number, authDir: string, isOwnProcess: boolean): Promise<Sim> => {
+  const { url, authFiles, stop } = await (isOwnProcess ? spawnSim : simHere)(accounts, authDir)
   return {
     url,
     authFiles,
@@ -146,11 +145,36 @@ export const startSim = async (accounts: number, authDir: string): Promise<SimPr
       await fetch(`${url}/_sim/answer`, { method: 'POST', body: JSON.stringify(answer) })
     },
     look: async <T>(what: string) => (await (await fetch(`${url}/_sim/${what}`)).json()) as T, // as: the caller knows its type
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL')
-      await child.exited
-    },
+    [Symbol.asyncDispose]: stop,
   }
+}
+
+const KEPT_REQUESTS = 5000
+
+const simHere = async (accounts: number, authDir: string) => {
+  const upstream = createUpstream({ keepRequests: KEPT_REQUESTS })
+  mkdirSync(authDir)
+  const authFiles = Array.from({ length: accounts }, (_, n) => {
+    const path = join(authDir, `auth-${n + 1}.json`)
+    writeFileSync(path, upstream.addAccount().authJson(), { mode: 0o600 })
+    return path
+  })
+  return { ...upstream.listen(), authFiles }
+}
+
+const spawnSim = async (accounts: number, authDir: string) => {
+  const args = ['--accounts', String(accounts), '--auth-dir', authDir, '--keep', String(KEPT_REQUESTS)]
+  const child = Bun.spawn([process.execPath, 'tests/support/upstream/serve.ts', ...args], {
+    cwd: ROOT,
+    env: { PATH: process.env.PATH ?? '' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const { url, authFiles } = JSON.parse(await firstLine(child.stdout)) as { url: string; authFiles: string[] } // as: its own format
+  const stop = async () => {
+    child.kill('SIGKILL')
+    await child.exited
+  }
+  return { url, authFiles, stop }
 }
 
 const firstLine = async (stream: ReadableStream<Uint8Array>): Promise<string> => {

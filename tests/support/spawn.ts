@@ -14,7 +14,7 @@ export const FROM_SOURCE: readonly string[] = [process.execPath, 'src/main.ts']
  * the checkout.
  */
 const { SLUICE_TEST_EXECUTABLE } = process.env
-const PROGRAM: readonly string[] = SLUICE_TEST_EXECUTABLE ? [SLUICE_TEST_EXECUTABLE] : FROM_SOURCE
+export const PROGRAM: readonly string[] = SLUICE_TEST_EXECUTABLE ? [SLUICE_TEST_EXECUTABLE] : FROM_SOURCE
 const READY_TIMEOUT_MS = PATIENCE_MS
 const STOP_TIMEOUT_MS = PATIENCE_MS
 /** The last output can arrive after the exit. */

@@ -84,13 +84,15 @@ interface AskedTurn {
   text?: string
   signal?: AbortSignal
   headers?: Record<string, string>
+  /** On a connection that carries nothing else. */
+  isAlone?: boolean
 }
 
 /** One native turn over a real connection. */
 export const sendTurn = (
   url: string,
   key: string,
-  { requestId, text, signal, headers = {} }: AskedTurn = {},
+  { requestId, text, signal, headers = {}, isAlone = false }: AskedTurn = {},
 ): Promise<Response> =>
   fetch(`${url}/backend-api/codex/responses`, {
     method: 'POST',
@@ -103,6 +105,7 @@ export const sendTurn = (
     },
     body: JSON.stringify(codexBody(text)),
     ...(signal && { signal }),
+    keepalive: !isAlone,
   })
 
 type Listed = readonly { status: string }[]

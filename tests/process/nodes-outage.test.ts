@@ -5,7 +5,7 @@ import { MAY_SKIP } from '../support/postgres.ts'
 import { runCommand } from '../support/spawn.ts'
 import { until } from '../support/until.ts'
 import { expectPostgresTotalsMatchRows } from './books.ts'
-import { askMany, type Nodes, outputOf, startNodes, stopPostgres, streamsAt } from './nodes-world.ts'
+import { askMany, type Failure, type Nodes, outputOf, startNodes, stopPostgres, streamsAt } from './nodes-world.ts'
 
 afterAll(stopPostgres)
 
@@ -23,7 +23,7 @@ const PUT_SETTING = (days: number) => ({
 const askOn = async ({ servers, key }: Nodes, isOver: () => boolean) => {
   const outcomes = await Promise.all(
     servers.map(async (server) => {
-      const sum = { admitted: 0, rejected: 0, other: [] as string[] }
+      const sum = { admitted: 0, rejected: 0, other: [] as Failure[] }
       while (!isOver()) {
         const one = await askMany({ servers: [server], key }, 1, 1)
         sum.admitted += one.admitted

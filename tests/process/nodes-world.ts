@@ -108,12 +108,22 @@ export const startNodes = async ({
 export interface Outcome {
   admitted: number
   rejected: number
-  /** Neither answered nor rejected by the limit. */
-  other: string[]
+  other: Failure[]
+}
+
+/** A request that was neither served nor rejected by the limit. */
+export interface Failure {
+  server: RunningServer
+  requestId: string
+  /** Null: the connection failed. */
+  status: number | null
+  text: string
 }
 
 /** A request that hangs fails its test together with the output of the servers. */
 const HUNG_MS = 60_000
+
+let asked = 0
 
 /** `count` requests, at most `parallel` of them at a time, over all nodes in turn. */
 export const askMany = async (
@@ -125,14 +135,19 @@ export const askMany = async (
   let next = 0
   const worker = async () => {
     for (let n = next++; n < count; n = next++) {
+      const server = servers[n % servers.length]!
+      const requestId = `ask-${++asked}`
+      let status: number | null = null
+      const fail = (text: string) => outcome.other.push({ server, requestId, status, text })
       try {
-        const response = await sendTurn(servers[n % servers.length]!.url, key, { signal: AbortSignal.timeout(HUNG_MS) })
+        const response = await sendTurn(server.url, key, { requestId, signal: AbortSignal.timeout(HUNG_MS) })
         const text = await response.text()
-        if (response.status === 200) outcome.admitted++
-        else if (response.status === 429 && text.includes('limit exceeded')) outcome.rejected++
-        else outcome.other.push(`${response.status} ${text.slice(0, 200)}`)
+        status = response.status
+        if (status === 200) outcome.admitted++
+        else if (status === 429 && text.includes('limit exceeded')) outcome.rejected++
+        else fail(text.slice(0, 200))
       } catch (error) {
-        outcome.other.push(String(error))
+        fail(String(error))
       }
     }
   }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { snippets } from '../../views/keys/snippets.ts'
 import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
-import { answers, getText, isJson, type Turn } from '../support/upstream/script.ts'
+import { answers, getText, isJson, type Json, type Turn } from '../support/upstream/script.ts'
 import { hasOpenCode, installOpenCode, type OpenCode, type OpenCodeServer } from './support/opencode.ts'
 import { FIRST, SECOND, TWO_ACCOUNTS } from './support/session.ts'
 import { getItems, startWorld, type World } from './support/world.ts'
@@ -12,6 +12,9 @@ import { getItems, startWorld, type World } from './support/world.ts'
 setDefaultTimeout(120_000)
 
 const IN_AN_HOUR_MS = Math.ceil(Date.now() / 1000) * 1000 + 3_600_000
+
+/** Whether it is a request of the conversation, with the tools of the client. */
+const offersRead = ({ tools }: Json): boolean => Array.isArray(tools) && tools.some((tool) => tool.name === 'read')
 
 const canRun = hasOpenCode()
 if (!canRun) console.log('note: OpenCode is NOT TRIED: there is no build of it for this machine')
@@ -53,25 +56,35 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   /** For every request that reached the upstream, once each. */
   const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
 
-  test('reads a file, answers, and continues the conversation', async () => {
-    const folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
-    const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
-    world.upstream.script((turn: Turn) => {
-      const offers = Array.isArray(turn.body.tools) && turn.body.tools.some((tool) => tool.name === 'read')
-      const isAnswered = turn.input.some(({ type }) => type === 'function_call_output')
-      return offers && !isAnswered ? answers.toolCall({ name: 'read', arguments: arguments_ }, { deltaChars: 4 }) : null
-    })
-    const first = await opencode.run(folder, 'What is in poem.txt?')
-    expect(first).toMatchObject({ exitCode: 0, complaints: [], tools: [{ name: 'read' }] })
-    expect(first.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
+  describe('in one folder', () => {
+    let folder: string
 
-    const second = await opencode.run(folder, '--continue', 'And who are you?')
-    expect(second).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
-    const said = getItems(world.turns().at(-1)).filter(({ role }) => role === 'user')
-    expect(said.map(({ content }) => getText(content).replaceAll('"', '').trim())).toEqual([
-      'What is in poem.txt?',
-      'And who are you?',
-    ])
+    beforeAll(() => {
+      folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
+    })
+
+    test('reads a file and answers', async () => {
+      const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
+      world.upstream.script(({ body, input }: Turn) => {
+        const isAnswered = input.some(({ type }) => type === 'function_call_output')
+        if (!offersRead(body) || isAnswered) return null
+        return answers.toolCall({ name: 'read', arguments: arguments_ }, { deltaChars: 4 })
+      })
+      const run = await opencode.run(folder, 'What is in poem.txt?')
+      expect(run).toMatchObject({ exitCode: 0, complaints: [], tools: [{ name: 'read' }] })
+      expect(run.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
+    })
+
+    test('continues the conversation', async () => {
+      const run = await opencode.run(folder, '--continue', 'And who are you?')
+      expect(run).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
+      const request = world.turns().findLast(({ body }) => isJson(body) && offersRead(body)) // not the one for a title
+      const said = getItems(request).filter(({ role }) => role === 'user')
+      expect(said.map(({ content }) => getText(content).replaceAll('"', '').trim())).toEqual([
+        'What is in poem.txt?',
+        'And who are you?',
+      ])
+    })
   })
 
   test('shows the reasoning of the model, over chat too', async () => {

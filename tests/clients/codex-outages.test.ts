@@ -41,28 +41,28 @@ const throughSluice = async (fault: Fault, sockets: boolean): Promise<Cost> => {
   return { requests: world.turns().length, seconds, complaint: complaints.at(-1) ?? '' }
 }
 
+/** At the same time: the CLI mostly waits between its retries, and both have the same share of the machine. */
+const both = (fault: Fault, sockets: boolean) => Promise.all([direct(fault, sockets), throughSluice(fault, sockets)])
+
 const FAILED_EVENT: Fault = { failAfterCreated: { code: 'server_is_overloaded', message: 'Overloaded.' } }
 
 test.each([
   ['a status over HTTP', faults.overloaded(), false],
   ['an event over sockets', FAILED_EVENT, true],
 ] as const)('an overloaded model, reported by %s, reaches the user within seconds', async (name, fault, sockets) => {
-  const [without, cost] = [await direct(fault, sockets), await throughSluice(fault, sockets)]
+  const [without, cost] = await both(fault, sockets)
   if (process.env.SHOW_FIGURES) console.info('overloaded,', name, { sockets, without, cost })
   expect(cost.complaint).toBe(without.complaint)
   expect(cost.requests).toBeLessThanOrEqual(12)
   expect(cost.seconds - without.seconds).toBeLessThan(10)
 })
 
-// Together, because the CLI spends most of this time waiting between its retries.
 test('a 500 or a reset forever costs the upstream at most half more requests than without Sluice', async () => {
   const cases = [
     { fault: faults.serverError(), sockets: false },
     { fault: { reset: true }, sockets: true },
   ]
-  const costs = await Promise.all(
-    cases.map(({ fault, sockets }) => Promise.all([direct(fault, sockets), throughSluice(fault, sockets)])),
-  )
+  const costs = await Promise.all(cases.map(({ fault, sockets }) => both(fault, sockets)))
   for (const [without, cost] of costs) {
     if (process.env.SHOW_FIGURES) console.info({ without, cost })
     expect(cost.requests).toBeLessThanOrEqual(1.5 * without.requests)

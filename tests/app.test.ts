@@ -6,6 +6,7 @@ import { routeTable } from '../src/http/route-table.ts'
 import { isForGateway } from '../src/routes/app.ts'
 import { dashboard } from '../src/routes/dashboard.ts'
 import { gateway } from '../src/routes/gateway.ts'
+import { testApp } from './support/app.ts'
 
 const ROOT = join(import.meta.dir, '..')
 
@@ -34,6 +35,21 @@ test.each([
 ])('%s', (_, url, isGateway) => {
   expect(isForGateway(url)).toBe(isGateway)
 })
+
+test.each(['leaving', 'handedOver'] as const)(
+  '%s: also an answer that was already being prepared closes its connection',
+  async (state) => {
+    const app = await testApp()
+    const ask = () => app.ask('POST /v1/responses', { json: { model: 'gpt-5.5', input: 'Hi' } })
+    const before = await ask()
+    expect([before.status, before.headers.get('connection')]).toEqual([200, null])
+    app.wire.before = async () => {
+      app.bindings.lifecycle[state] = true
+    }
+    const answer = await ask()
+    expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
+  },
+)
 
 test('a dashboard that cannot be loaded is reported in the response and the log, each time', async () => {
   const script = `

@@ -9,16 +9,14 @@ const GATEWAY_URL =
 
 export const isForGateway = (url: string): boolean => GATEWAY_URL.test(url)
 
-/** Answers one request. After a hand-over the connection closes with it, so that the next one reaches the successor. */
-export const answer = (request: Request, env: Bindings): Response | Promise<Response> => {
-  const response = isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env)
-  const { handedOver, leaving } = env.lifecycle
-  return handedOver || leaving ? closing(response) : response
-}
-
-const closing = async (answer: Response | Promise<Response>): Promise<Response> => {
-  const response = await answer
-  response.headers.set('connection', 'close')
+/**
+ * Answers one request. After a hand-over, or while the node leaves, the connection closes with the answer, so that the
+ * next request reaches another process.
+ */
+export const answer = async (request: Request, env: Bindings): Promise<Response> => {
+  const response = await (isForGateway(request.url) ? gateway.fetch(request, env) : answerDashboard(request, env))
+  const { handedOver, leaving } = env.lifecycle // read last: both can begin while the answer is prepared
+  if (handedOver || leaving) response.headers.set('connection', 'close')
   return response
 }
 

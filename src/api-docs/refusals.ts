@@ -129,7 +129,7 @@ const accessCodes = (rule: AccessRule): Code[] => {
     case 'permission':
       return ['permission_required', ...(rule.account ? (['admin_account_required'] as const) : [])]
     case 'writes':
-      return ['read_only_access', ...(rule.sometimes || rule.ownKeys ? (['permission_required'] as const) : [])]
+      return ['read_only_access', 'permission_required']
     case 'signed-in':
       return rule.account ? ['user_account_required'] : []
     default:

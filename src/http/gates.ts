@@ -124,7 +124,7 @@ interface Needs extends SignedInNeeds {
 
 /**
  * Requires the general write check, or the permission in `sometimes`: the handler enforces which. Throws
- * `bootstrap_required`, `read_only_access`.
+ * `bootstrap_required`, and what `requireWrite` does.
  */
 export const writes = ({ audit, sometimes }: { audit?: AuditEvent; sometimes?: Sometimes } = {}) =>
   gate({ access: 'writes', ...(audit && { audit }), ...(sometimes && { sometimes }) }, async (c) => {

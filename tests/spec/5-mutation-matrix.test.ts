@@ -195,10 +195,7 @@ interface Sending {
   how: RequestFormat
 }
 
-/** The reference has `read_only_access` for routes that need any write permission, where a Member gets `permission_required`. */
-const UNDOCUMENTED = ['a Member']
-
-/** Of several routes with the same handler only one is described, and `bad_host` is left out as it precedes every route. */
+/** Only one of several routes with the same handler is described, and `bad_host` is left out as it precedes every route. */
 const isDocumented = (name: string, status: number, outcome: Refusal | null): boolean => {
   const operation = OPERATIONS.get(name)
   return operation === undefined || outcome?.[1] === 'bad_host' || documents(operation, status, outcome?.[1] ?? null)
@@ -260,8 +257,7 @@ describe('§5 every mutation, by every kind of user', () => {
         const response = await send(here, asker, route, mutation, { caller, how })
         const outcome = await getOutcome(response, how)
         expect([who, outcome]).toEqual([who, shownAs(wanted, how)])
-        if (how === 'json' && !UNDOCUMENTED.includes(who))
-          expect([who, isDocumented(name, response.status, outcome)]).toEqual([who, true])
+        if (how === 'json') expect([who, isDocumented(name, response.status, outcome)]).toEqual([who, true])
         if (wanted === null || !earlier.isUnchanged()) {
           const [before, after] = [earlier.rows(), dump(here.app.sqlite)]
           if (wanted === null) expectRecorded(route, mutation, { who, kind: caller.kind, asker, before, after })

@@ -11,7 +11,7 @@ export interface Day {
 
 /** A check takes milliseconds, and settings, which have time zones, are checked each time they are read. */
 const zones = new Set<string>()
-/** There are about 600 names, in any case. */
+/** About 600 names exist. Each can be written in upper or lower case. */
 const MAX_ZONES = 1000
 
 export const isZone = (zone: string): boolean => {

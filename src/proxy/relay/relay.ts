@@ -42,7 +42,7 @@ export interface RelayRequest extends Relayed {
 export const readBodyFor = (c: Ctx, request: RelayRequest, maxBytes?: number): Promise<TurnBody> =>
   readRelayBody(c, getKind(request), maxBytes)
 
-/** Runs what reads or builds the body; releases the memory and leaves a row in the log when that throws. */
+/** Runs what reads or builds the body; leaves a row in the log when that throws. The route releases the body. */
 export const preparedFor = <T>(c: Ctx, raw: TurnBody, request: RelayRequest, work: () => T): T =>
   prepared(c, raw, getKind(request), work)
 
@@ -61,7 +61,7 @@ export const noBody = ({ env }: Ctx): TurnBody => ({
   hold: new BodyHold(env.bodies),
 })
 
-/** Admits the request: key policy, limits, draining. If it is rejected, releases the body, logs it and throws. */
+/** Admits the request: key policy, limits, draining. If it is rejected, logs it and throws. The route releases the body. */
 export const admitRelay = (c: Ctx, request: RelayRequest, body: TurnBody): Promise<Answered> =>
   admitTurn(c, { ...getKind(request), body })
 

@@ -28,9 +28,9 @@ interface Wrong {
 }
 
 const WRONG: [what: string, Wrong][] = [
-  ['an unknown id', { id: 'nobody-has-it' }],
+  ['an unknown id', { id: 'unknown-id' }],
   ['a body that is a list', { json: [] }],
-  ['an unknown field', { json: { nobodyKnows: 1 } }],
+  ['an unknown field', { json: { unknownField: 1 } }],
 ]
 
 const send = (world: World, operation: Operation, mutation: Mutation, asker: Asker, { json, id }: Wrong) => {

@@ -168,8 +168,10 @@ const expectWhole = ({ types, refusal }: Outcome, end = 'response.completed'): v
   expect(types.filter((type) => type === 'response.created')).toHaveLength(1)
 }
 
-/** After the commit the client gets one terminal event, with the code in the log. */
-/** OpenAI's own streams announce a failure with an `error` event; on a socket that would end the turn twice. */
+/**
+ * After the commit the client gets one terminal event, with the code in the log. OpenAI's own streams announce a failure
+ * with an `error` event; on a socket that would end the turn twice.
+ */
 const expectBrokenOff = ({ path, downstream }: Pairing, { types, last, refusal }: Outcome, code: string): void => {
   expect(refusal).toBeNull()
   expect(types.length).toBeGreaterThan(HELD)

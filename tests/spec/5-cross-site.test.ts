@@ -25,7 +25,12 @@ describe('§5 cross-site 1: every POST, PUT, PATCH and DELETE under /api/ is che
 
   for (const { method, path } of covered)
     test(`${method} ${path}`, async () => {
-      const foreign: Record<string, string>[] = [{ 'sec-fetch-site': 'cross-site' }, { origin: FOREIGN }]
+      const foreign: Record<string, string>[] = [
+        { 'sec-fetch-site': 'cross-site' },
+        { 'sec-fetch-site': 'same-site' },
+        { origin: FOREIGN },
+        { origin: `http://localhost:2455, ${FOREIGN}` },
+      ]
       for (const headers of foreign) {
         const response = await ask(`${method} ${path.replaceAll(/:\w+/g, 'x')}`, { json: {}, headers })
         expect([response.status, await getCode(response)]).toEqual([403, REJECTED])

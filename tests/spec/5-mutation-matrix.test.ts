@@ -195,10 +195,11 @@ interface Sending {
   how: RequestFormat
 }
 
-/** Only one of several routes with the same handler is described, and `bad_host` is left out as it precedes every route. */
+/** The reference leaves out `bad_host`, which precedes every route. */
 const isDocumented = (name: string, status: number, outcome: Refusal | null): boolean => {
   const operation = OPERATIONS.get(name)
-  return operation === undefined || outcome?.[1] === 'bad_host' || documents(operation, status, outcome?.[1] ?? null)
+  if (!operation) throw new Error(`${name} is missing from the API reference.`)
+  return outcome?.[1] === 'bad_host' || documents(operation, status, outcome?.[1] ?? null)
 }
 
 /** A form says a list of one in one word, and names a member of an object after both. */

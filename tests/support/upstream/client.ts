@@ -73,22 +73,10 @@ export async function getEvents(response: Response): Promise<Event[]> {
   })
 }
 
-export const getTypes = (events: Event[]) => events.map(({ type }) => type)
 /** The id of the response that these events end. */
 export const idOf = (events: Event[]) => events.at(-1)?.response.id
-/** The text of the deltas. */
-export const getText = (events: Event[]) =>
-  events
-    .filter(({ type }) => type === 'response.output_text.delta')
-    .map(({ delta }) => delta)
-    .join('')
-
 export function refresh(upstream: Upstream, refreshToken: string, more: Json = {}): Promise<Response> {
   const body = { client_id: CLIENT_ID, grant_type: 'refresh_token', refresh_token: refreshToken, ...more }
   const headers = { 'content-type': 'application/json', 'user-agent': 'codex_exec/0.169.0' }
   return upstream.fetch(`${ORIGIN}/oauth/token`, { method: 'POST', headers, body: JSON.stringify(body) })
-}
-
-export function get(upstream: Upstream, account: Account, path: string): Promise<Response> {
-  return upstream.fetch(`${ORIGIN}${path}`, { headers: getHeaders(account, { accept: 'application/json' }) })
 }

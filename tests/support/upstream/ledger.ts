@@ -44,8 +44,6 @@ export type ReceivedHandshake = {
   status: number | null
   /** The client disconnected before the handshake was answered. */
   aborted: boolean
-  /** What came in besides `response.create`. */
-  notices: Record<string, unknown>[]
   /** How the connection ended. */
   closed: { code: number; reason: string } | null
 }

@@ -77,8 +77,7 @@ export class SocketSession {
       const what = typeof message !== 'string' ? 'a binary frame' : frame ? `the type ${frame.type}` : 'no JSON object'
       this.#world.ledger.odd(`${getRouteName(this.#handshake)}: ${what} came on the socket`)
       this.#send(apiError(400, 'invalid_frame', `The frame is not understood: ${what}.`))
-    } else if (frame.type !== 'response.create') this.#handshake.notices.push(frame)
-    else await this.#create(this.#record(String(message), frame), frame)
+    } else if (frame.type === 'response.create') await this.#create(this.#record(String(message), frame), frame)
   }
 
   #record(bodyText: string, body: Json): ReceivedRequest {

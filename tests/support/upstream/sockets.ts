@@ -89,7 +89,6 @@ export class Sockets {
       headers,
       status: null,
       aborted: false,
-      notices: [],
       closed: null,
     }
     ledger.receiveHandshake(handshake)

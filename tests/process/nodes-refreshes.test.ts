@@ -39,8 +39,8 @@ const expectOnlyInterrupted = async (world: Nodes, failure: Failure, interrupted
   const { requestId, status, text } = failure
   let tried: string[] = []
   await until(async () => {
-    const rows: { id: string }[] = await world.sql.unsafe(`SELECT account_id AS id FROM attempts
-      JOIN requests ON requests.id = request_row_id WHERE request_id = '${requestId}'`)
+    const rows: { id: string }[] = await world.sql.unsafe(`SELECT attempts.account_id AS id FROM attempts
+      JOIN requests ON requests.id = attempts.request_row_id WHERE requests.request_id = '${requestId}'`)
     tried = rows.map(({ id }) => id)
     return tried.length > 0
   }, `${status} ${text}`)

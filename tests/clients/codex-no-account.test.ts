@@ -46,7 +46,7 @@ test('every account is used up: the client shows when to try again, and no upgra
   for (const account of world.upstream.accounts) account.always(faults.usageLimit({ resetsAt: IN_AN_HOUR_MS }))
   for (const transport of TRANSPORTS) {
     const { exitCode, complaints } = await run(world, transport)
-    const words = expect.stringMatching(/^You.ve hit your usage limit\. Try again at \d+:\d+ [AP]M\.$/)
+    const words = expect.stringMatching(/^You.ve hit your usage limit\. Try again at (\w+ \w+, \d+ )?\d+:\d+ [AP]M\.$/) // with the date if that is tomorrow
     expect([transport, exitCode, complaints]).toEqual([transport, 1, [words]])
   }
 })

@@ -66,7 +66,7 @@ export interface AutomationDeps {
 export const automationsJob = (deps: AutomationDeps): Work => {
   const { db, clock } = deps
   return async (signal) => {
-    // The last run of the job has ended, so none of its requests is running.
+    // None of this process's requests is running. A node that led before may still run some, whose results are then dropped.
     if (await hasRunningRequest(db)) await commit(db, (tx) => endInterrupted(tx, clock.now()))
     for (;;) {
       await claimDue(deps)

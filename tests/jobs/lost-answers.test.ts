@@ -1,6 +1,7 @@
 /** Commits of jobs whose answer is lost: nothing is sent twice, nothing is left half done, and results are kept. */
 import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
+import { commit } from '../../db/commit.ts'
 import { accountEvents } from '../../db/schema/history.ts'
 import { auditLogs } from '../../db/schema/system.ts'
 import { automationsJob } from '../../src/jobs/automations.ts'
@@ -8,6 +9,7 @@ import { redeemByRule } from '../../src/jobs/redeem-by-rule.ts'
 import { pollResetCredits } from '../../src/jobs/reset-credits.ts'
 import { startWindow } from '../../src/model/accounts/start-window.ts'
 import { lastWindowStart } from '../../src/model/accounts/window-starts.ts'
+import { endInterrupted } from '../../src/model/automations/runs.ts'
 import { advanceClockDuring, type TestApp, testApp } from '../support/app.ts'
 import { blockUpdates, loseAnswer } from '../support/lost-answer.ts'
 import { jobDeps } from './deps.ts'
@@ -34,12 +36,12 @@ const automation = async () => {
   const json = { name: 'Probe', kind: 'probe', schedule: { time: '07:55', timezone: 'UTC', days: ['mon'] } }
   const { id } = (await (await app.ask('POST /api/automations', { json })).json()) as { id: string }
   expect((await app.ask(`POST /api/automations/${id}/run-now`)).status).toBe(202)
-  const sent = { count: 0, whenSent: () => {} }
+  const sent: { count: number; whenSent: () => unknown } = { count: 0, whenSent: () => {} }
   const job = automationsJob({
     ...app.bindings,
     ping: async () => {
       sent.count++
-      sent.whenSent()
+      await sent.whenSent()
     },
     readUsage: async () => {},
   })
@@ -66,6 +68,18 @@ describe('an automation', () => {
     expect(sent.count).toBe(1)
     expect(await last()).toMatchObject({ status: 'success' })
     expect(await eventsOf(app, 'probe')).toMatchObject([{ result: 'served' }])
+  })
+
+  test('stays interrupted if another node has led and ended it before its answer', async () => {
+    const { app, sent, run, last } = await automation()
+    sent.whenSent = async () => {
+      await commit(app.db, (tx) => endInterrupted(tx, app.clock.now()))
+      await app.clock.sleep(1000)
+    }
+    await run()
+    expect(sent.count).toBe(1)
+    expect(await last()).toMatchObject({ status: 'failed', errorCode: 'interrupted' })
+    expect(await eventsOf(app, 'probe')).toEqual([])
   })
 
   test('does not run forever if its result cannot be stored', async () => {

@@ -108,8 +108,8 @@ export const beginAccount = async (
 }
 
 /**
- * `ended` is null for success. The run ends with its last account. False when this end is already stored, or the run was
- * deleted.
+ * `ended` is null for success. The run ends with its last account. False when an end is already stored, perhaps by another
+ * node that leads now, or the run was deleted.
  */
 export const endAccount = async (
   tx: Tx,
@@ -117,7 +117,7 @@ export const endAccount = async (
   { accountId, now, status, ended }: { accountId: string; now: number; status: AccountEnd; ended: Note | null },
 ): Promise<boolean> => {
   const run = await runOf(tx, runId)
-  if (!run || run.accounts.some((one) => one.accountId === accountId && one.finishedAt === now)) return false
+  if (!run || run.accounts.some((one) => one.accountId === accountId && one.finishedAt !== null)) return false
   const error = { errorCode: ended?.code ?? null, errorMessage: ended?.message ?? null }
   await changeAccount(tx, run, accountId, { status, finishedAt: now, ...error })
   return true

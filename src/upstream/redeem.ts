@@ -39,15 +39,16 @@ export const redeem = async (deps: RedeemDeps, wish: RedeemRequest): Promise<Red
   const { redemptions } = deps.resetCredits
   const known = redemptions.known(wish, deps.clock.now())
   const isSettled = !(wish.mayRepeatNothing && known?.result?.code === 'nothing_to_reset')
-  if (known?.result && isSettled) return { ...known.result, isRepeated: true }
+  if (known?.result && isSettled) return known.result
   const finish = redemptions.begin(wish.accountId)
   try {
     const creditId = known?.creditId ?? (await choose(deps, wish)).id
     redemptions.note(wish, { creditId, result: null, at: deps.clock.now() })
     const redeemed = await redeemResetCredit(deps, wish.accountId, { creditId, requestId: wish.requestId })
+    const at = deps.clock.now()
     deps.resetCredits.forget(wish.accountId)
     await takeIn(deps, wish.accountId, redeemed)
-    const result: Redemption = { ...redeemed, creditId, isRepeated: false }
+    const result: Redemption = { ...redeemed, creditId, at }
     redemptions.note(wish, { creditId, result, at: deps.clock.now() })
     return result
   } finally {

@@ -177,4 +177,31 @@ describe('a reset credit', () => {
     expect([status, isLost(), sent(), await redeemed()]).toEqual([200, true, 1, 1])
     expect(await eventsOf(app, 'reset')).toHaveLength(1)
   })
+
+  test.each([
+    ['a user', true],
+    ['a user', false],
+    ['the owner of the account', true],
+    ['the owner of the account', false],
+  ])('that %s redeems is recorded once when the request is repeated (stored before: %p)', async (who, isStored) => {
+    const { app, id, sent, redeemed } = await setup()
+    const { sim } = app.members[0]!
+    const headers = { authorization: `Bearer ${sim.accessToken}`, 'chatgpt-account-id': sim.chatgptAccountId }
+    const redeem = () =>
+      advanceClockDuring(
+        app,
+        who !== 'a user'
+          ? app.ask('POST /api/codex/rate-limit-reset-credits/consume', { json: { redeem_request_id: 'one' }, headers })
+          : app.ask(`POST /api/accounts/${id}/rate-limit-reset-credits/consume`, { json: { redeemRequestId: 'one' } }),
+      )
+    for (const isLastStored of [isStored, false, false, false])
+      loseAnswer(app.db, { sql: /insert into "audit_logs"/, isStored: isLastStored })
+    const failed = await redeem()
+    expect([failed.status, await redeemed()]).toEqual([503, isStored ? 1 : 0])
+    expect(await failed.text()).toContain('The reset credit was used')
+    expect((await redeem()).status).toBe(200)
+    expect((await redeem()).status).toBe(200)
+    expect([sent(), await redeemed()]).toEqual([1, 1])
+    expect(await eventsOf(app, 'reset')).toHaveLength(1)
+  })
 })

@@ -46,8 +46,7 @@ export const consumeResetCredit = createHandlers(
     const who = actor(c)
     const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
     const redemption = await redeem(deps, { accountId, creditId, requestId })
-    if (!redemption.isRepeated)
-      await storeRedemption(db, clock, { ...who, at: clock.now() }, { ...redemption, accountId, requestId })
+    await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
     const { code, windowsReset, redeemedAt } = redemption
     const done = code === 'reset' ? 'reset_credit_redeemed' : 'reset_credit_not_needed'
     return proceed(c, { code, windowsReset, redeemedAt: isoOrNull(redeemedAt) }, back(c, done))

@@ -1,9 +1,11 @@
 /** Records the redemption of a reset credit in the audit log and the account's history. */
 import { and, eq } from 'drizzle-orm'
+import { isOutcomeUnknown } from '../../../db/busy.ts'
 import type { Db, Tx } from '../../../db/commit.ts'
 import { commitResult } from '../../../db/commit-again.ts'
 import type { ResetPolicy } from '../../../db/schema/accounts.ts'
-import { accountEvents } from '../../../db/schema/history.ts'
+import { auditLogs } from '../../../db/schema/system.ts'
+import { AppError } from '../../errors.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type Actor, append } from '../audit/audit.ts'
 import { recordAccountEvent } from './account-events.ts'
@@ -16,7 +18,7 @@ interface Recorded extends Redemption {
   rule?: ResetPolicy
 }
 
-/** Not for repeated answers: one redemption is one row. */
+/** Call it once for each redemption. */
 export const recordRedemption = async (
   tx: Tx,
   actor: Actor,
@@ -29,15 +31,34 @@ export const recordRedemption = async (
   await recordAccountEvent(tx, { accountId, at: actor.at, kind: 'reset', result: code, detail })
 }
 
-/** Commits `recordRedemption`. The credit is used already, so this is repeated after an error, but stored once. */
-export const storeRedemption = (db: Db, clock: Clock, actor: Actor, recorded: Recorded): Promise<void> =>
-  commitResult(db, clock, async (tx, mayBeStored) => {
-    if (!(mayBeStored && (await isRecorded(tx, recorded.accountId, actor.at))))
-      await recordRedemption(tx, actor, recorded)
-  })
+/**
+ * Records a redemption once, however often it is called with it. The credit is used already, so a failed commit is repeated,
+ * and so must be the call when a client repeats its request.
+ */
+export const storeRedemption = async (
+  db: Db,
+  clock: Clock,
+  actor: Omit<Actor, 'at'>,
+  recorded: Recorded,
+): Promise<void> => {
+  try {
+    await commitResult(db, clock, async (tx) => {
+      if (!(await isRecorded(tx, recorded))) await recordRedemption(tx, { ...actor, at: recorded.at }, recorded)
+    })
+  } catch (cause) {
+    if (recorded.code !== 'reset' || !isOutcomeUnknown(cause)) throw cause
+    throw new AppError('database_unavailable', { message: USED, cause })
+  }
+}
 
-const isRecorded = async (tx: Tx, accountId: string, at: number): Promise<boolean> => {
-  const { accountId: ofAccount, kind, at: time } = accountEvents
-  const event = and(eq(ofAccount, accountId), eq(kind, 'reset'), eq(time, at))
-  return (await tx.select({ id: accountEvents.id }).from(accountEvents).where(event).get()) !== undefined
+const USED = 'The reset credit was used, but the connection to the database was lost while this was being recorded.'
+
+const isRecorded = async (tx: Tx, { accountId, requestId, at }: Recorded): Promise<boolean> => {
+  const ofRedemption = and(
+    eq(auditLogs.at, at),
+    eq(auditLogs.event, 'reset_credit_redeemed'),
+    eq(auditLogs.target, accountId),
+  )
+  const rows = await tx.select({ details: auditLogs.details }).from(auditLogs).where(ofRedemption).all()
+  return rows.some(({ details }) => details?.requestId === requestId)
 }

@@ -26,8 +26,8 @@ export interface Redemption {
   /** ms since epoch */
   redeemedAt: number | null
   creditId: string
-  /** The answer to an earlier identical request. */
-  isRepeated: boolean
+  /** When ChatGPT answered, ms since epoch. The same in repeated answers. */
+  at: number
 }
 
 interface Holder {

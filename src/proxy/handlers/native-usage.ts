@@ -78,8 +78,8 @@ const consume = async (c: Ctx): Promise<Response> => {
   const deps = { ...proxyDeps.upstream, credentials: proxyDeps.credentials, pool, resetCredits }
   const redemption = await redeem(deps, { accountId, creditId: null, requestId })
   const name = pool.get(accountId)?.displayName ?? accountId
-  const who = { id: accountId, name, method: 'account_owner', address: c.var.clientIp, at: clock.now() }
-  if (!redemption.isRepeated) await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
+  const who = { id: accountId, name, method: 'account_owner', address: c.var.clientIp }
+  await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
   return c.json({ code: redemption.code, windows_reset: redemption.windowsReset })
 }
 

@@ -28,7 +28,7 @@ const redeemWished = async (c: Ctx): Promise<Response> => {
   const requestId = random.id('rdm')
   const redemption = await redeem(deps, { accountId, creditId, requestId })
   const { code, windowsReset, redeemedAt } = redemption
-  const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp, at: clock.now() }
+  const who = { id: key.id, name: key.name, method: 'api_key', address: c.var.clientIp }
   await storeRedemption(db, clock, who, { ...redemption, accountId, requestId })
   const redeemed_at = isoOrNull(redeemedAt)
   return c.json({ code, windows_reset: windowsReset, redeemed_at })

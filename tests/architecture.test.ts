@@ -39,7 +39,7 @@ const MAY_IMPORT: Record<string, string[]> = {
     'views/ui',
     'views/assets',
   ],
-  'src/upstream': ['src/model', 'src/settings', 'db/commit', 'src/errors', 'src/lib'],
+  'src/upstream': ['src/model', 'src/settings', 'db/busy', 'db/commit', 'src/errors', 'src/lib'],
   'src/proxy': [
     'src/upstream',
     'src/model',

@@ -3,6 +3,7 @@
  * token twice invalidates the account, so a refresh never runs twice, not even in two processes, and its result is
  * never dropped: the exchange continues without waiters, and storing is retried until it succeeds.
  */
+import { isOutcomeUnknown } from '../../db/busy.ts'
 import { commit, type Db, type Tx } from '../../db/commit.ts'
 import type { FolderLock } from '../../db/lock.ts'
 import { AppError } from '../errors.ts'
@@ -79,6 +80,11 @@ export class Credentials {
   readonly #exchanges = new Set<Promise<AccountCredentials>>()
   /** Accounts whose refreshed tokens are not stored yet. */
   readonly #unstored = new Set<string>()
+  /** Accounts whose mark of this node may be stored. */
+  readonly #marked = new Set<string>()
+  /** Cancels the next attempt to remove the mark of an account. */
+  readonly #unmarkings = new Map<string, () => void>()
+  #isEnding = false
   readonly #inTurn = getQueue(1)
 
   private constructor(deps: CredentialsDeps) {
@@ -178,9 +184,11 @@ export class Credentials {
     })
   }
 
-  /** Resolves when no exchange is running, at latest after `graceMs`. */
+  /** Call it at shutdown. Resolves when no exchange is running, at latest after `graceMs`. */
   settled(graceMs: number): Promise<void> {
     const { clock, log } = this.#deps
+    this.#isEnding = true
+    for (const cancel of this.#unmarkings.values()) cancel()
     const all = Promise.allSettled(this.#exchanges)
     return new Promise((resolve) => {
       const cancel = clock.after(graceMs, () => {
@@ -243,15 +251,22 @@ export class Credentials {
   /** Repeats it later if it fails, because the mark stops the other nodes. */
   async #unmark(accountId: string, isRepeated = false): Promise<void> {
     const { db, node, log, clock } = this.#deps
-    if (node === undefined) return
+    if (!this.#marked.has(accountId)) return
     try {
       await commit(db, async (tx) => {
         if (isRepeated && this.#held.get(accountId)?.refreshing) return // the mark belongs to that refresh now
         if ((await readFact(tx, MARK + accountId))?.startsWith(`${node} `)) await dropFact(tx, MARK + accountId)
+        this.#marked.delete(accountId)
       })
     } catch (err) {
+      this.#marked.add(accountId)
       log.warn('could not remove the mark of a token refresh', { account: accountId, err })
-      clock.after(UNMARK_PAUSE_MS, () => this.#unmark(accountId, true))
+      this.#unmarkings.get(accountId)?.()
+      if (this.#isEnding) return
+      this.#unmarkings.set(
+        accountId,
+        clock.after(UNMARK_PAUSE_MS, () => this.#unmark(accountId, true)),
+      )
     }
   }
 
@@ -270,14 +285,18 @@ export class Credentials {
    */
   async #requireStorable({ row }: Held): Promise<boolean> {
     if (this.#unstored.size > 0) throw new RefreshError(NOT_STORABLE, null)
+    const mayBeMarked = () => this.#deps.node !== undefined && this.#marked.add(row.id)
     try {
-      return await commit(this.#deps.db, async (tx) => {
-        const isCurrent = await holdsTokens(tx, row)
-        if (isCurrent) await touchTokens(tx, row)
-        if (isCurrent) await this.#mark(tx, row.id)
-        return isCurrent
+      const isCurrent = await commit(this.#deps.db, async (tx) => {
+        const holds = await holdsTokens(tx, row)
+        if (holds) await touchTokens(tx, row)
+        if (holds) await this.#mark(tx, row.id)
+        return holds
       })
+      if (isCurrent) mayBeMarked()
+      return isCurrent
     } catch (cause) {
+      if (isOutcomeUnknown(cause)) mayBeMarked()
       if (cause instanceof RefreshError) throw cause
       throw new RefreshError(NOT_STORABLE, null, cause)
     }

@@ -1,8 +1,9 @@
 /** Access tokens: refreshed one at a time, stored before use, without affecting the account. */
 
 import { describe, expect, test } from 'bun:test'
-import { announceAll } from '../../db/commit.ts'
+import { announceAll, type Db, getWriter, writeWith } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
+import type { Credentials } from '../../src/upstream/credentials.ts'
 import { RefreshError } from '../../src/upstream/oauth.ts'
 import { loseAnswer } from '../support/lost-answer.ts'
 import { until } from '../support/until.ts'
@@ -257,6 +258,63 @@ describe('a refresh beside another node, which can lose its lock while it waits 
     const second = await another({ node: 2 })
     await second.refresh(id, sim.accessToken)
     expect(refreshes()).toBe(1)
+  })
+})
+
+describe('the mark of a refresh, while the database is lost', () => {
+  const lose = (db: Db) => {
+    const writer = getWriter(db)
+    writeWith(db, { call: () => Promise.reject(new Error('The database cannot be reached.')) })
+    return () => writeWith(db, writer)
+  }
+  /** Three refreshes that fail, one after another. */
+  const refreshThrice = async (credentials: Credentials, { id, sim, clock }: Awaited<ReturnType<typeof poolOfOne>>) => {
+    for (let round = 0; round < 3; round++) {
+      await rejection(credentials.refresh(id, sim.accessToken))
+      await clock.advance('5s')
+    }
+  }
+
+  test('is not removed if it was never stored', async () => {
+    const world = await poolOfOne()
+    const credentials = await world.another({ node: 1 })
+    lose(world.db)
+    await refreshThrice(credentials, world)
+    expect([world.refreshes(), world.clock.pending]).toEqual([0, 0])
+  })
+
+  test('waits for one removal, however many refreshes fail, until the database is back', async () => {
+    const world = await poolOfOne()
+    const { another, id, sim, clock, db, refreshes } = world
+    const credentials = await another({ node: 1 })
+    sim.next({ on: 'token', delayHeadersMs: 1000, status: 500 })
+    const first = rejection(credentials.refresh(id, sim.accessToken))
+    await until(() => refreshes() === 1)
+    const restore = lose(db)
+    await clock.advance('6s')
+    await first
+    await refreshThrice(credentials, world)
+    expect([refreshes(), clock.pending]).toEqual([1, 1])
+    restore()
+    await clock.advance('10s')
+    expect(clock.pending).toBe(0)
+    await (await another({ node: 2 })).refresh(id, sim.accessToken)
+    expect(refreshes()).toBe(2)
+  })
+
+  test('is not removed after the shutdown has begun', async () => {
+    const world = await poolOfOne()
+    const { another, id, sim, clock, db, refreshes } = world
+    const credentials = await another({ node: 1 })
+    sim.next({ on: 'token', delayHeadersMs: 1000, status: 500 })
+    const first = rejection(credentials.refresh(id, sim.accessToken))
+    await until(() => refreshes() === 1)
+    lose(db)
+    await clock.advance('6s')
+    await first
+    expect(clock.pending).toBe(1)
+    await credentials.settled(4000)
+    expect(clock.pending).toBe(0)
   })
 })
 

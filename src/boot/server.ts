@@ -149,6 +149,7 @@ const prepareWork = (world: World, bindings: Bindings) => {
   scheduleUpkeep(upkeep, bindings)
   const { signIns } = bindings
   signIns.suspend()
+  const stopping = new AbortController()
   let endJobs = async () => {}
   const lead = async () => {
     const jobs = new Schedule({ clock, random, onError })
@@ -156,6 +157,7 @@ const prepareWork = (world: World, bindings: Bindings) => {
       startWindow: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
       ping: ({ includePaused, ...wanted }, signal) =>
         pingForJob(bindings, { ...wanted, route: 'automation', mayBePaused: includePaused }, signal),
+      stopping: stopping.signal,
     })
     endJobs = async () => {
       unfollow()
@@ -179,10 +181,12 @@ const prepareWork = (world: World, bindings: Bindings) => {
       if (leader.isLeading) await signIns.follow()
     },
     handOver: async () => {
+      stopping.abort()
       await stopJobs()
       leader.stop()
     },
     stop: async () => {
+      stopping.abort()
       if (!leader.isLeading) leader.stop()
       await stopJobs()
       await upkeep.stop()

@@ -78,6 +78,13 @@ export const scheduleUpkeep = (
   schedule.add('stored responses', MINUTE_MS, async () => responses.sweep())
 }
 
+interface JobRequests {
+  startWindow: WindowStartDeps['ping']
+  ping: AutomationDeps['ping']
+  /** Aborts at shutdown, but not when another process gets the jobs. */
+  stopping?: AbortSignal
+}
+
 /**
  * Registers the jobs, which run in one process of the folder at a time. A new or reactivated account is polled as soon
  * as its commit is announced, so the pool must learn of `accounts` changes first. Returns the function that ends this.
@@ -85,14 +92,14 @@ export const scheduleUpkeep = (
 export const scheduleJobs = (
   schedule: Schedule,
   workplace: JobSources,
-  { startWindow, ping }: { startWindow: WindowStartDeps['ping']; ping: AutomationDeps['ping'] },
+  { startWindow, ping, stopping }: JobRequests,
 ): (() => void) => {
   const { db, pool, catalog, clock, log, settings, resetCredits, random, ops, reader } = workplace
   const { captures } = workplace
   const { upstream, credentials } = workplace.proxyDeps
   const deps: JobDeps = { db, pool, catalog, clock, log, upstream, credentials, polls: new Map() }
   const met = new Set<string>()
-  const rules = { ...deps, pool, resetCredits, settings }
+  const rules = { ...deps, pool, resetCredits, settings, stopping }
   schedule.add('newcomers', MINUTE_MS, (signal) => pollNewAccounts(deps, met, signal), { runAtStart: true })
   schedule.add('usage', USAGE_BEAT_MS, (signal) => pollUsage(deps, signal))
   schedule.add(
@@ -104,14 +111,14 @@ export const scheduleJobs = (
       runAtStart: true,
     },
   )
-  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping: startWindow }), {
+  schedule.add('window starts', WINDOW_STARTS_BEAT_MS, windowStartsJob({ ...workplace, ping: startWindow, stopping }), {
     runAtStart: true,
   })
   const readUsage = async (id: string) => pool.observe(id, await fetchUsage(toAccountCallDeps(deps), id))
-  schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage }), {
+  schedule.add('automations', AUTOMATIONS_BEAT_MS, automationsJob({ ...workplace, ping, readUsage, stopping }), {
     runAtStart: true,
   })
-  schedule.add('quota planner', QUOTA_PLANNER_BEAT_MS, quotaPlannerJob({ ...workplace, ping: startWindow }), {
+  schedule.add('quota planner', QUOTA_PLANNER_BEAT_MS, quotaPlannerJob({ ...workplace, ping: startWindow, stopping }), {
     runAtStart: true,
   })
   schedule.add('catalog', CATALOG_INTERVAL_MS, (signal) => fetchCatalogs(deps, signal), { jitter: 0.1 })

@@ -1,9 +1,8 @@
 /** Runs automations: one small request on each of their accounts, at set times or when a user starts it. */
-import { commit, type Db } from '../../db/commit.ts'
-import { commitClaim, commitResult } from '../../db/commit-again.ts'
+import { commit } from '../../db/commit.ts'
+import { type CommitAgainDeps, commitClaim, commitResult } from '../../db/commit-again.ts'
 import type { RunAccount } from '../../db/schema/automations.ts'
 import { AppError } from '../errors.ts'
-import type { Clock } from '../lib/clock.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Random } from '../lib/random.ts'
@@ -46,9 +45,7 @@ export interface AutomationPing {
   includePaused: boolean
 }
 
-export interface AutomationDeps {
-  db: Db
-  clock: Clock
+export interface AutomationDeps extends CommitAgainDeps {
   log: Log
   random: Random
   pool: { all(): readonly { readonly id: string }[]; get(id: string): { readonly state: AccountState } | null }
@@ -124,11 +121,11 @@ const startOne = async (deps: AutomationDeps, { run, account }: Due, signal: Abo
     return
   }
   const begin = { accountId, now }
-  if (!(await commitClaim(db, clock, (tx, mayBeStored) => beginAccount(tx, run.id, { ...begin, mayBeStored })))) return
+  if (!(await commitClaim(deps, (tx, mayBeStored) => beginAccount(tx, run.id, { ...begin, mayBeStored })))) return
   const failure = await request(deps, run, accountId, signal)
   if (run.kind === 'probe' && !signal.aborted) await readUsage(deps, accountId)
   const at = clock.now()
-  await commitResult(db, clock, async (tx) => {
+  await commitResult(deps, async (tx) => {
     const end = { accountId, now: at, status: failure ? 'failed' : 'success', ended: failure } as const
     if ((await endAccount(tx, run.id, end)) && run.kind === 'probe')
       await recordAccountEvent(tx, {

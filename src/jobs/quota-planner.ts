@@ -16,7 +16,7 @@ import {
 import { failureText, gainText, startProblem } from '../model/planner/starts.ts'
 import { getWorkingDay, getWorkingTime } from '../model/planner/working-time.ts'
 import type { Replayer } from '../threads/replayer.ts'
-import { isOpen, type WindowStartDeps } from './window-starts.ts'
+import { isOpen, untilStopped, type WindowStartDeps } from './window-starts.ts'
 
 export const QUOTA_PLANNER_BEAT_MS = MINUTE_MS
 
@@ -71,9 +71,9 @@ const plan = async (
 }
 
 const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, signal: AbortSignal): Promise<void> => {
-  const { db, clock, pool, settings } = deps
+  const { clock, pool, settings } = deps
   const { id, scheduledAt, accountId } = decision
-  const end = (how: Parameters<typeof endDecision>[2]) => commitResult(db, clock, (tx) => endDecision(tx, id, how))
+  const end = (how: Parameters<typeof endDecision>[2]) => commitResult(deps, (tx) => endDecision(tx, id, how))
   const skip = (reason: string) => end({ status: 'skipped', reason })
   const now = clock.now()
   if (decision.mode !== 'act' || settings.current().plannerMode !== 'act')
@@ -88,7 +88,8 @@ const makePlannedStart = async (deps: QuotaPlannerDeps, decision: Decision, sign
     : 'The account was deleted.'
   if (!account || problem !== null) return skip(problem ?? '')
   const model = settings.current().windowStartModel
-  const result = await startWindow(deps, { accountId: account.id, resetAt: scheduledAt, model }, signal)
+  const start = { accountId: account.id, resetAt: scheduledAt, model }
+  const result = await startWindow(deps, start, untilStopped(deps, signal))
   if (result.kind === 'failed') return skip(failureText(result.error))
   await end({
     status: 'executed',

@@ -1,6 +1,5 @@
 /** Uses reset credits by the rule of their account, right after they were listed. */
-import type { Db } from '../../db/commit.ts'
-import { commitClaim, commitResult } from '../../db/commit-again.ts'
+import { type CommitAgainDeps, commitClaim, commitResult } from '../../db/commit-again.ts'
 import { AppError } from '../errors.ts'
 import { recordAccountEvent } from '../model/accounts/account-events.ts'
 import type { AccountEvent, AccountState } from '../model/accounts/account-state.ts'
@@ -26,8 +25,9 @@ interface RuledAccount {
   readonly usage: UsageSnapshot | null
 }
 
-export interface RedeemByRuleDeps extends Pick<JobDeps, 'db' | 'upstream' | 'credentials' | 'clock' | 'log'> {
-  db: Db
+export interface RedeemByRuleDeps
+  extends CommitAgainDeps,
+    Pick<JobDeps, 'db' | 'upstream' | 'credentials' | 'clock' | 'log'> {
   resetCredits: ResetCredits
   settings: { current(): Readonly<Settings> }
   pool: {
@@ -52,7 +52,7 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
     const wish = { accountId, creditId: plan.creditId, rule: rule.policy }
     const print = windowsPrint(usage)
     const claim = { at: now, print, usageAt: usage?.at ?? 0 }
-    if (await commitClaim(db, clock, (tx, mayBeStored) => claimResetAttempt(tx, wish, claim, mayBeStored)))
+    if (await commitClaim(deps, (tx, mayBeStored) => claimResetAttempt(tx, wish, claim, mayBeStored)))
       await redeemClaimed(deps, wish, print)
   } catch (err) {
     log.warn('a reset credit could not be used by rule', { account: accountId, err })
@@ -60,7 +60,7 @@ export const redeemByRule = async (deps: RedeemByRuleDeps, accountId: string): P
 }
 
 const redeemClaimed = async (deps: RedeemByRuleDeps, wish: ResetWish, print: string): Promise<void> => {
-  const { db, clock, pool, resetCredits, log } = deps
+  const { clock, pool, resetCredits, log } = deps
   const { accountId } = wish
   const requestId = ruleRequestId(wish)
   const given = { ...wish, requestId, mayRepeatNothing: true }
@@ -70,12 +70,12 @@ const redeemClaimed = async (deps: RedeemByRuleDeps, wish: ResetWish, print: str
     const { code, message } = redemption
     log.warn('a reset credit could not be used by rule', { account: accountId, code })
     const event = { accountId, at, kind: 'reset', result: 'failed', detail: message } as const
-    return commitResult(db, clock, async (tx) => {
+    return commitResult(deps, async (tx) => {
       if (await endResetAttempt(tx, wish, { code, print })) await recordAccountEvent(tx, event)
     })
   }
   const printAfter = windowsPrint(pool.get(accountId)?.usage ?? null)
-  await commitResult(db, clock, async (tx) => {
+  await commitResult(deps, async (tx) => {
     if (await endResetAttempt(tx, wish, { code: redemption.code, print: printAfter }))
       await recordRedemption(tx, byRule(at), { ...redemption, accountId, requestId, rule: wish.rule })
   })

@@ -1,6 +1,5 @@
 /** Starts five-hour windows at a confirmed reset or at set hours, for accounts with this turned on. */
-import type { Db } from '../../db/commit.ts'
-import type { Clock } from '../lib/clock.ts'
+import type { CommitAgainDeps } from '../../db/commit-again.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
 import type { Work } from '../lib/schedule.ts'
@@ -26,9 +25,7 @@ interface WindowAccount {
   readonly lastForegroundAt: number
 }
 
-export interface WindowStartDeps {
-  db: Db
-  clock: Clock
+export interface WindowStartDeps extends CommitAgainDeps {
   log: Log
   pool: { all(): readonly WindowAccount[] }
   catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>
@@ -72,6 +69,9 @@ const watched = ({ pool, settings }: WindowStartDeps, windows: SeenWindows): See
 export const isOpen = ({ lifecycle, turns }: Pick<WindowStartDeps, 'lifecycle' | 'turns'>): boolean =>
   !lifecycle.draining && turns.size < lifecycle.maxTurns
 
+/** A start that is claimed is made even if another node leads by then, because that node will not make it. */
+export const untilStopped = ({ stopping }: WindowStartDeps, signal: AbortSignal): AbortSignal => stopping ?? signal
+
 interface Due {
   account: WindowAccount
   resetAt: number
@@ -106,5 +106,5 @@ const dueAt = (
 
 const startOne = async (deps: WindowStartDeps, { account, resetAt }: Due, signal: AbortSignal): Promise<void> => {
   const model = deps.settings.current().windowStartModel
-  await startWindow(deps, { accountId: account.id, resetAt, model }, signal)
+  await startWindow(deps, { accountId: account.id, resetAt, model }, untilStopped(deps, signal))
 }

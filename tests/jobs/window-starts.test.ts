@@ -6,7 +6,9 @@ import { confirmedReset, dueHour } from '../../src/model/accounts/window-due.ts'
 import { lastWindowStart } from '../../src/model/accounts/window-starts.ts'
 import { pingForJob } from '../../src/proxy/relay/ping.ts'
 import type { Settings } from '../../src/settings/schema.ts'
-import { expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { advanceClockDuring, expectNothingLeft, type TestApp, testApp } from '../support/app.ts'
+import { loseAnswer, loseDatabase } from '../support/lost-answer.ts'
+import { until } from '../support/until.ts'
 import { faults } from '../support/upstream/faults.ts'
 
 const MINUTE_MS = 60_000
@@ -84,10 +86,11 @@ const setup = async (settings: Partial<Settings> = { windowStart: 'at_reset' }, 
     report(app, window(40, ends), index)
     expect((await enable(app, index)).status).toBe(200)
   }
-  const job = () => {
+  const job = (stopping?: AbortSignal) => {
     const { bindings } = app
     return windowStartsJob({
       ...bindings,
+      stopping,
       ping: (wanted, signal) => pingForJob(bindings, { ...wanted, route: 'window-start' }, signal),
     })
   }
@@ -137,6 +140,22 @@ describe('after a reset', () => {
     report(app, window(0, app.clock.now() + 5 * HOUR_MS))
     await again(never)
     expect(calls(app)).toHaveLength(1)
+  })
+
+  test('it is made if PostgreSQL fails over during its claim, which also ends the jobs of this process', async () => {
+    const { app, job, reset, id } = await setup()
+    await reset()
+    const leadership = new AbortController()
+    const isLost = loseAnswer(app.db, { sql: /insert into "window_starts"/ })
+    const done = Promise.resolve(job(never)(leadership.signal)).catch(() => {})
+    await until(isLost)
+    const restore = loseDatabase(app.db)
+    await app.clock.advance('30s')
+    leadership.abort(new Error('The schedule was stopped.'))
+    restore()
+    await advanceClockDuring(app, done)
+    expect(calls(app)).toHaveLength(1)
+    expect(await lastWindowStart(app.db, id)).toMatchObject({ result: 'started' })
   })
 
   test('a reset that is reported right before a restart is not missed', async () => {

@@ -32,6 +32,13 @@ export const loseAnswer = (db: Db, { sql, isStored = true }: Lost = {}): (() => 
   return () => isLost
 }
 
+/** Until the returned function is called, every commit fails, and none is stored. */
+export const loseDatabase = (db: Db): (() => void) => {
+  const writer = getWriter(db)
+  writeWith(db, { call: () => Promise.reject(new Error('The database cannot be reached.')) })
+  return () => writeWith(db, writer)
+}
+
 /** SQLite only. Until the returned function is called, rows of `table` cannot be changed. */
 export const blockUpdates = async (db: Db, table: string) => {
   const run = (sql: string) => onWriter(db, runQuery, { sql, bindings: [] })

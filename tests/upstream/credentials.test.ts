@@ -1,11 +1,11 @@
 /** Access tokens: refreshed one at a time, stored before use, without affecting the account. */
 
 import { describe, expect, test } from 'bun:test'
-import { announceAll, type Db, getWriter, writeWith } from '../../db/commit.ts'
+import { announceAll } from '../../db/commit.ts'
 import { AppError } from '../../src/errors.ts'
 import type { Credentials } from '../../src/upstream/credentials.ts'
 import { RefreshError } from '../../src/upstream/oauth.ts'
-import { loseAnswer } from '../support/lost-answer.ts'
+import { loseAnswer, loseDatabase } from '../support/lost-answer.ts'
 import { until } from '../support/until.ts'
 import { poolOfOne, rejection } from './pool-of-one.ts'
 
@@ -262,11 +262,6 @@ describe('a refresh beside another node, which can lose its lock while it waits 
 })
 
 describe('the mark of a refresh, while the database is lost', () => {
-  const lose = (db: Db) => {
-    const writer = getWriter(db)
-    writeWith(db, { call: () => Promise.reject(new Error('The database cannot be reached.')) })
-    return () => writeWith(db, writer)
-  }
   /** Three refreshes that fail, one after another. */
   const refreshThrice = async (credentials: Credentials, { id, sim, clock }: Awaited<ReturnType<typeof poolOfOne>>) => {
     for (let round = 0; round < 3; round++) {
@@ -278,7 +273,7 @@ describe('the mark of a refresh, while the database is lost', () => {
   test('is not removed if it was never stored', async () => {
     const world = await poolOfOne()
     const credentials = await world.another({ node: 1 })
-    lose(world.db)
+    loseDatabase(world.db)
     await refreshThrice(credentials, world)
     expect([world.refreshes(), world.clock.pending]).toEqual([0, 0])
   })
@@ -290,7 +285,7 @@ describe('the mark of a refresh, while the database is lost', () => {
     sim.next({ on: 'token', delayHeadersMs: 1000, status: 500 })
     const first = rejection(credentials.refresh(id, sim.accessToken))
     await until(() => refreshes() === 1)
-    const restore = lose(db)
+    const restore = loseDatabase(db)
     await clock.advance('6s')
     await first
     await refreshThrice(credentials, world)
@@ -309,7 +304,7 @@ describe('the mark of a refresh, while the database is lost', () => {
     sim.next({ on: 'token', delayHeadersMs: 1000, status: 500 })
     const first = rejection(credentials.refresh(id, sim.accessToken))
     await until(() => refreshes() === 1)
-    lose(db)
+    loseDatabase(db)
     await clock.advance('6s')
     await first
     expect(clock.pending).toBe(1)

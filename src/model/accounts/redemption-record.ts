@@ -42,7 +42,7 @@ export const storeRedemption = async (
   recorded: Recorded,
 ): Promise<void> => {
   try {
-    await commitResult(db, clock, async (tx) => {
+    await commitResult({ db, clock }, async (tx) => {
       if (!(await isRecorded(tx, recorded))) await recordRedemption(tx, { ...actor, at: recorded.at }, recorded)
     })
   } catch (cause) {

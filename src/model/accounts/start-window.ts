@@ -1,8 +1,6 @@
 /** Starts the five-hour window of one account with a tiny request, once per reset or set time. */
-import type { Db } from '../../../db/commit.ts'
-import { commitClaim, commitResult } from '../../../db/commit-again.ts'
+import { type CommitAgainDeps, commitClaim, commitResult } from '../../../db/commit-again.ts'
 import { AppError } from '../../errors.ts'
-import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { pingModel } from './ping-model.ts'
@@ -14,9 +12,7 @@ export type Ping = (
   signal: AbortSignal,
 ) => Promise<void>
 
-interface StartDeps {
-  db: Db
-  clock: Clock
+interface StartDeps extends CommitAgainDeps {
   log: Log
   catalog: Pick<Catalog, 'cheapest' | 'getEfforts'>
   ping: Ping
@@ -38,15 +34,16 @@ export type StartResult =
 
 /** What went wrong is logged and stored. Throws only if the database cannot be written. */
 export const startWindow = async (
-  { db, clock, log, catalog, ping }: StartDeps,
+  deps: StartDeps,
   { accountId, resetAt, model: chosen }: Start,
   signal: AbortSignal,
 ): Promise<StartResult> => {
+  const { clock, log, catalog, ping } = deps
   const { model, effort } = chosen
     ? { model: chosen, effort: catalog.getEfforts(chosen)[0] ?? null }
     : pingModel(catalog, accountId, null)
   const start = { accountId, resetAt, model, at: clock.now() }
-  if (!(await commitClaim(db, clock, (tx, mayBeStored) => claimWindowStart(tx, start, mayBeStored))))
+  if (!(await commitClaim(deps, (tx, mayBeStored) => claimWindowStart(tx, start, mayBeStored))))
     return { kind: 'repeated' }
   const error = await ping({ accountId, model, effort }, signal).then(
     () => null,
@@ -54,6 +51,6 @@ export const startWindow = async (
   )
   if (error) log.warn('a window could not be started', { account: accountId, code: error.code })
   const endedAt = clock.now()
-  await commitResult(db, clock, (tx) => endWindowStart(tx, { accountId, resetAt, at: endedAt }, error))
+  await commitResult(deps, (tx) => endWindowStart(tx, { accountId, resetAt, at: endedAt }, error))
   return error ? { kind: 'failed', model, error } : { kind: 'started', model }
 }

@@ -9,6 +9,7 @@ import type { Passwords } from '../auth/passwords.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { FormDrafts, Typed } from '../http/form-drafts.ts'
 import type { SocketPeer } from '../http/websocket.ts'
+import type { SentAlerts } from '../jobs/alert-deliveries.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
 import type { Drafts } from '../lib/drafts.ts'
@@ -79,6 +80,7 @@ export interface Bindings {
   guardedFetch: GuardedFetch
   /** The active alerts. */
   alerts: StandingAlerts
+  sentAlerts: SentAlerts
   pool: Pool
   /** Reset credits of the pool's accounts, polled by a job. */
   resetCredits: ResetCredits

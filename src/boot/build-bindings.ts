@@ -7,6 +7,7 @@ import type { Passwords } from '../auth/passwords.ts'
 import { SharedTries } from '../auth/shared-tries.ts'
 import type { ServedFolder } from '../cli/open-folder.ts'
 import { FormDrafts } from '../http/form-drafts.ts'
+import { newSentAlerts } from '../jobs/alert-deliveries.ts'
 import type { Clock } from '../lib/clock.ts'
 import { ConcurrencyLimits } from '../lib/concurrency-limits.ts'
 import { getQueue } from '../lib/lanes.ts'
@@ -128,6 +129,7 @@ export const buildBindings = async (world: World): Promise<Bindings> => {
     catalog,
     ...beside,
     alerts: await StandingAlerts.open(db),
+    sentAlerts: newSentAlerts(),
     pool,
     resetCredits: new ResetCredits(),
     ...getClientUsage({ pool, settings, clock, upstream, egress }),

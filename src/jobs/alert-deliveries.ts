@@ -1,6 +1,6 @@
 /** Sends alerts to their channels: bundled, after quiet hours, with retries; and heartbeats to Uptime Kuma. */
-import { commit, type Db } from '../../db/commit.ts'
-import type { Clock } from '../lib/clock.ts'
+import { commit } from '../../db/commit.ts'
+import { type CommitAgainDeps, commitResult } from '../../db/commit-again.ts'
 import { MINUTE_MS } from '../lib/durations.ts'
 import { inLanes } from '../lib/lanes.ts'
 import type { Log } from '../lib/log.ts'
@@ -30,13 +30,12 @@ const LANES = 4
 const MAX_A_MINUTE = 5
 const HEARTBEAT_MS = MINUTE_MS
 
-export interface AlertDeliveriesDeps extends SendDeps {
-  db: Db
-  clock: Clock
+export interface AlertDeliveriesDeps extends SendDeps, CommitAgainDeps {
   random: Random
   sealer: Sealer
   log: Log
   env: { PUBLIC_URL?: string | undefined }
+  sentAlerts: SentAlerts
 }
 
 /** The result of a message that was sent or failed. */
@@ -47,7 +46,8 @@ interface Result {
   now: number
 }
 
-interface Memory {
+/** Kept for the life of the process: an outage of PostgreSQL ends its leadership before the results are stored. */
+export interface SentAlerts {
   /** Not stored yet. Until then their messages still look due. */
   results: Set<Result>
   /** When messages were sent to each channel in the last minute (monotonic). */
@@ -56,32 +56,28 @@ interface Memory {
   beats: Map<string, { at: number; isUp: boolean }>
 }
 
-export const alertDeliveriesJob = (deps: AlertDeliveriesDeps): Work => {
-  const memory: Memory = { results: new Set(), sent: new Map(), beats: new Map() }
-  return async (signal) => {
+export const newSentAlerts = (): SentAlerts => ({ results: new Set(), sent: new Map(), beats: new Map() })
+
+export const alertDeliveriesJob =
+  (deps: AlertDeliveriesDeps): Work =>
+  async (signal) => {
     const channels = await listChannels(deps.db)
     if (channels.length === 0) return
-    for (const result of memory.results) await store(deps, memory, result)
+    for (const result of deps.sentAlerts.results) await store(deps, result)
     const due = await dueDeliveries(deps.db, deps.clock.now())
     await inLanes(channels, LANES, async (channel) => {
       signal.throwIfAborted()
-      if (channel.kind === 'uptime_kuma') await beat(deps, memory, channel, signal)
-      else await deliver(deps, memory, { channel, due: due.get(channel.id) ?? [] }, signal)
+      if (channel.kind === 'uptime_kuma') await beat(deps, channel, signal)
+      else await deliver(deps, { channel, due: due.get(channel.id) ?? [] }, signal)
     })
   }
-}
 
 interface Batch {
   channel: ChannelRow
   due: readonly DueDelivery[]
 }
 
-const deliver = async (
-  deps: AlertDeliveriesDeps,
-  memory: Memory,
-  { channel, due }: Batch,
-  signal: AbortSignal,
-): Promise<void> => {
+const deliver = async (deps: AlertDeliveriesDeps, { channel, due }: Batch, signal: AbortSignal): Promise<void> => {
   if (due.length === 0) return
   const { db, clock, sealer } = deps
   const rows = (some: readonly DueDelivery[]) => some.map(({ delivery }) => delivery)
@@ -97,7 +93,7 @@ const deliver = async (
     await commit(db, (tx) => dropDeliveries(tx, rows(refused), 'The channel isn’t allowed to get security events.'))
   const audience = { showEmails: channel.showEmails, install: getInstall(deps.env) }
   for (const some of portions(due.filter(isAllowed))) {
-    const minute = recent(memory, channel.id, clock)
+    const minute = recent(deps, channel.id)
     if (minute.length >= MAX_A_MINUTE) return
     const messages = some.map((one) => toMessage(one, audience))
     const [first] = messages
@@ -105,7 +101,7 @@ const deliver = async (
     const message = messages.length === 1 ? first : bundled(messages, audience.install)
     minute.push(clock.monotonic())
     const error = await sendAlert(deps, { ...channel, ...opened }, message, signal)
-    await store(deps, memory, { channelId: channel.id, deliveries: rows(some), error, now: clock.now() })
+    await store(deps, { channelId: channel.id, deliveries: rows(some), error, now: clock.now() })
     if (error === null) continue
     deps.log.warn('an alert could not be sent', { channel: channel.name, why: error })
     return // the other messages wait, so that a server that does not answer cannot delay the round
@@ -113,9 +109,10 @@ const deliver = async (
 }
 
 /** If it fails, the next round stores the result before it sends anything. Otherwise, it would send the message again. */
-const store = async ({ db }: AlertDeliveriesDeps, { results }: Memory, result: Result): Promise<void> => {
+const store = async (deps: AlertDeliveriesDeps, result: Result): Promise<void> => {
+  const { results } = deps.sentAlerts
   results.add(result)
-  await commit(db, (tx) => recordOutcome(tx, result.channelId, result))
+  await commitResult(deps, (tx) => recordOutcome(tx, result.channelId, result))
   results.delete(result)
 }
 
@@ -123,7 +120,7 @@ const store = async ({ db }: AlertDeliveriesDeps, { results }: Memory, result: R
 const portions = (due: readonly DueDelivery[]): (readonly DueDelivery[])[] =>
   due.length > MAX_A_MINUTE ? [due] : due.map((one) => [one])
 
-const recent = ({ sent }: Memory, channelId: string, clock: Clock): number[] => {
+const recent = ({ sentAlerts: { sent }, clock }: AlertDeliveriesDeps, channelId: string): number[] => {
   const since = clock.monotonic() - MINUTE_MS
   const times = (sent.get(channelId) ?? []).filter((at) => at > since)
   sent.set(channelId, times)
@@ -133,13 +130,9 @@ const recent = ({ sent }: Memory, channelId: string, clock: Clock): number[] => 
 /**
  * Sends a heartbeat every minute and when the state changes. It is `down` while an alert for this channel is active.
  */
-const beat = async (
-  deps: AlertDeliveriesDeps,
-  { beats }: Memory,
-  channel: ChannelRow,
-  signal: AbortSignal,
-): Promise<void> => {
+const beat = async (deps: AlertDeliveriesDeps, channel: ChannelRow, signal: AbortSignal): Promise<void> => {
   const { db, clock, sealer } = deps
+  const { beats } = deps.sentAlerts
   if (!channel.isActive) return
   const wanted = (await openIncidents(db)).filter((one) => one.raisedAt !== null && isWanted(channel, one))
   const isUp = wanted.length === 0

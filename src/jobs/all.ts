@@ -135,7 +135,7 @@ export const scheduleJobs = (
   const { backups } = ops
   schedule.add('backups', BACKUPS_BEAT_MS, (signal) => backUp({ backups, settings, clock, log }, signal))
   schedule.add('database file', DATABASE_FILE_INTERVAL_MS, databaseFileJob({ ops, log }))
-  scheduleAlerts(schedule, workplace)
+  scheduleAlerts(schedule, workplace, stopping)
   return onChange(db, async (topics) => {
     if (!schedule.isRunning) return
     if (topics.has('accounts')) void schedule.runNow('newcomers')
@@ -144,9 +144,9 @@ export const scheduleJobs = (
   })
 }
 
-const scheduleAlerts = (schedule: Schedule, workplace: JobSources): void => {
+const scheduleAlerts = (schedule: Schedule, workplace: JobSources, stopping: AbortSignal | undefined): void => {
   const { evaluate, checkAuditLog } = alertJobs({ ...workplace, sendUnstored: sendUnstored(workplace) })
   schedule.add('alerts', ALERTS_BEAT_MS, evaluate)
-  schedule.add('alert deliveries', ALERT_DELIVERIES_BEAT_MS, alertDeliveriesJob(workplace))
+  schedule.add('alert deliveries', ALERT_DELIVERIES_BEAT_MS, alertDeliveriesJob({ ...workplace, stopping }))
   schedule.add('audit check', AUDIT_CHECK_BEAT_MS, checkAuditLog)
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
 import { commit } from '../../db/commit.ts'
 import { alertDeliveries, alertIncidents, type QuietHours } from '../../db/schema/alerts.ts'
-import { alertDeliveriesJob, sendUnstored } from '../../src/jobs/alert-deliveries.ts'
+import { alertDeliveriesJob, newSentAlerts, sendUnstored } from '../../src/jobs/alert-deliveries.ts'
 import { alertJobs } from '../../src/jobs/alerts.ts'
 import { acknowledge } from '../../src/model/alerts/incidents.ts'
 import { append } from '../../src/model/audit/audit.ts'
@@ -152,7 +152,7 @@ test('pending messages are sent by the next process', async () => {
   await app.run(70 * SECOND)
   app.receiver.answer = async () => new Response('ok')
   const later = alertJobs({ ...app.deps, sendUnstored: async () => {} })
-  const deliver = alertDeliveriesJob(app.deps)
+  const deliver = alertDeliveriesJob({ ...app.deps, sentAlerts: newSentAlerts() })
   await app.clock.advance(MINUTE)
   await later.evaluate(NEVER)
   await deliver(NEVER)
@@ -198,7 +198,7 @@ test('the pauses between attempts go on where the last process stopped', async (
   for (let beats = 0; beats < 1000 && tries.length < 5; beats++) {
     await app.clock.advance(5 * SECOND)
     await app.evaluate(NEVER)
-    await alertDeliveriesJob(app.deps)(NEVER) // a new process each time
+    await alertDeliveriesJob({ ...app.deps, sentAlerts: newSentAlerts() })(NEVER) // a new process each time
   }
   expect(tries.slice(1).map((at, index) => (at - tries[index]!) / SECOND)).toEqual([5, 30, 300, 3600])
   await app.clock.advance(2 * HOUR)

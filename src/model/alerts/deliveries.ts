@@ -30,7 +30,10 @@ export const dueDeliveries = async (db: Db, now: number): Promise<ReadonlyMap<st
   return Map.groupBy(rows, ({ delivery }) => delivery.channelId)
 }
 
-/** Stores the result: sent if `error` is null, otherwise to be tried again or failed. */
+/**
+ * Stores the result: sent if `error` is null, otherwise to be tried again or failed. An error that is stored late does not
+ * undo a later attempt of another node.
+ */
 export const recordOutcome = async (
   tx: Tx,
   channelId: string,
@@ -48,7 +51,13 @@ export const recordOutcome = async (
     await tx
       .update(alertDeliveries)
       .set({ ...outcome, tries: tries + 1 })
-      .where(and(inArray(alertDeliveries.id, ids), eq(alertDeliveries.status, 'pending')))
+      .where(
+        and(
+          inArray(alertDeliveries.id, ids),
+          eq(alertDeliveries.status, 'pending'),
+          error === null ? undefined : eq(alertDeliveries.tries, tries),
+        ),
+      )
       .run()
   }
   await recordLastDelivery(tx, channelId, { at: now, ok: error === null, error })

@@ -14,10 +14,10 @@ const BEAT_MS = 1000
  */
 const PATIENCE_MS = 5000
 /**
- * A node whose session ended counts as running for this long. It may only have lost its connection, and connects again
- * within a second or two.
+ * A node whose session ended counts as running for this long. It may only have lost its connection: its next beat
+ * connects again, which can hang for `PATIENCE_MS`, and then the beat after it.
  */
-const RETURN_MS = 3000
+const RETURN_MS = PATIENCE_MS + 2 * BEAT_MS
 
 interface SessionDeps {
   url: string

@@ -57,7 +57,7 @@ describe.skipIf(MAY_SKIP).each(Array.from({ length: TIMES }, (_, n) => n + 1))(
 
     test.each([
       ['briefly', 1500],
-      ['until the others take it for dead', 8000],
+      ['until PostgreSQL ends its session', 8000],
     ])(
       'SIGSTOP and SIGCONT, %s: exactly the limit',
       async (_, ms) => {

@@ -67,12 +67,15 @@ export class PostgresSession implements Locks {
   /** Whether a node is running. While this node cannot look, those that were running count as running. */
   isAlive(number: number): boolean {
     const now = this.#deps.clock.monotonic()
-    if (number > this.#newest) {
-      this.#newest = number // it started since the last look
-      this.#runUntil.set(number, now + RETURN_MS)
-    }
+    this.#noteStarted(number)
     const until = this.#runUntil.get(number)
     return number === this.#deps.number || (until !== undefined && (until > now || !this.#hasLooked))
+  }
+
+  /** Nodes up to this number have started since the last look. Some may have no session yet. */
+  #noteStarted(number: number): void {
+    const until = this.#deps.clock.monotonic() + RETURN_MS
+    while (this.#newest < number) this.#runUntil.set(++this.#newest, until)
   }
 
   /** The numbers of the nodes with a session, including this one. */
@@ -92,8 +95,8 @@ export class PostgresSession implements Locks {
       else if (until <= now) this.#runUntil.delete(number)
       else this.#runUntil.set(number, Math.min(until, now + RETURN_MS))
     }
+    this.#noteStarted(Math.max(...nodes))
     for (const number of nodes) this.#runUntil.set(number, Number.POSITIVE_INFINITY)
-    this.#newest = Math.max(this.#newest, ...nodes)
     this.#hasLooked = true
   }
 

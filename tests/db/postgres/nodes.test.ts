@@ -236,6 +236,14 @@ describe.skipIf(MAY_SKIP)('nodes on PostgreSQL', () => {
     expect(a.isAlive(3)).toBe(false)
   })
 
+  test('nodes that started since the last look count as running, in whatever order they are noticed', async () => {
+    const a = await aSession(1, new ManualClock())
+    expect([5, 4, 3, 2].map((number) => a.isAlive(number))).toEqual([true, true, true, true])
+    await aSession(8)
+    expect([...(await a.getNodes())].toSorted()).toEqual([1, 8])
+    expect(a.isAlive(7)).toBe(true) // it may have connected right after
+  })
+
   test('after an outage, nodes that were running count as running until they had time to connect again', async () => {
     const clock = new ManualClock()
     const a = await aSession(1, clock)

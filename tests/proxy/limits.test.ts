@@ -256,12 +256,36 @@ describe('slots of an account', () => {
     expect(app.clock.now() - startedAt).toBeWithin(5000, 5200)
     expect([answer.status, JSON.parse(answer.text).error]).toEqual([
       503,
-      expect.objectContaining({ code: 'busy', message: expect.stringContaining('the database that counts them') }),
+      expect.objectContaining({
+        code: 'busy',
+        message:
+          'Sluice cannot reach its database, which counts the running streams of each account. Try again shortly.',
+      }),
     ])
     expect(answer.headers.get('retry-after')).toBe('5')
     await unblock()
     await app.clock.advance('1s')
     expect((await getAnswer(app, NATIVE, { json })).status).toBe(200)
+    await app.clock.advance('2s')
+    await expectNothingLeft(app)
+  })
+
+  test('with other nodes, a wait for streams of this node is not about the database, even if that cannot be written', async () => {
+    const app = await testApp({ accounts: 2, settings: { proxyAccountStreamLimit: 1 }, isShared: true })
+    const [full, other] = await Promise.all(
+      app.members.map(async ({ id }) => ({
+        authorization: `Bearer ${(await app.key({ assignedAccountIds: [id] })).key}`,
+      })),
+    )
+    app.members[0]!.sim.next({ silence: { afterEvents: 8 } })
+    const reader = (await app.ask(NATIVE, { json, headers: full })).body!.getReader()
+    const unblock = await blockUpdates(app.db, 'accounts')
+    const answers = [getAnswer(app, NATIVE, { json, headers: full }), getAnswer(app, NATIVE, { json, headers: other })]
+    const [ofFull, ofOther] = await Promise.all(answers)
+    expect([ofFull!.status, JSON.parse(ofFull!.text).error.code]).toEqual([429, 'account_stream_cap'])
+    expect([ofOther!.status, JSON.parse(ofOther!.text).error.code]).toEqual([503, 'busy'])
+    await unblock()
+    await reader.cancel()
     await app.clock.advance('2s')
     await expectNothingLeft(app)
   })

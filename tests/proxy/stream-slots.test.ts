@@ -57,7 +57,7 @@ const world = async (count = 3) => {
         slots.noteEnd(() => [account])
       },
       handOver: () => slots.handOver([account]),
-      isFailing: () => slots.isFailing,
+      hasFailed: () => slots.hasFailed('acc'),
       kill: () => alive.delete(number),
       loseAnswer: () => loseAnswer(own.db),
     }
@@ -152,11 +152,11 @@ test('while the database is locked no slot is taken, and the lock is tried once 
   const { clock, processes, sqlite, stored } = await world(1)
   const [a] = processes
   sqlite.run('BEGIN IMMEDIATE')
-  expect([await a!.begin(4), a!.isFailing()]).toEqual([false, true])
+  expect([await a!.begin(4), a!.hasFailed()]).toEqual([false, true])
   sqlite.run('ROLLBACK')
   expect(await a!.begin(4)).toBe(false) // not tried again yet
   await clock.advance('1s')
-  expect([await a!.begin(4), a!.isFailing(), await stored()]).toEqual([true, false, { 1: 1 }])
+  expect([await a!.begin(4), a!.hasFailed(), await stored()]).toEqual([true, false, { 1: 1 }])
 })
 
 test('slots are kept while the database is locked, and returned afterwards', async () => {

@@ -35,7 +35,7 @@ import {
 } from './live-account.ts'
 import { getLimit, type PolicyContext, toPolicy } from './policies.ts'
 import { select } from './select.ts'
-import { selectionError } from './selection-error.ts'
+import { selectionError, uncountedStreams } from './selection-error.ts'
 import type { SelectionNeeds, Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
 import type { StreamSlots } from './stream-slots.ts'
@@ -238,15 +238,24 @@ export class Pool {
     needs: Omit<SelectionNeeds, 'streamCap'>,
     signal: AbortSignal,
   ): Promise<Lease> {
-    const { clock, settings, slots } = this.#deps
+    const { clock, settings } = this.#deps
     const deadline = clock.monotonic() + settings().capacityWaitSeconds * 1000
     for (let chosen: Lease | LiveAccount | null = first; ; chosen = this.#choose(needs, signal)) {
       if (chosen instanceof Lease) return chosen
       const left = deadline - clock.monotonic()
       if (chosen) await this.#takeSlot(chosen)
       else if (left > 0 && this.#waiting.size < settings().capacityQueueLimit) await this.#waiting.wait(left, signal)
-      else throw slots?.isFailing ? uncountedStreams() : new AppError('account_stream_cap', { retryAfterSeconds: 5 })
+      else throw this.#getFullError(needs)
     }
+  }
+
+  #getFullError(needs: Omit<SelectionNeeds, 'streamCap'>): AppError {
+    const { settings, slots } = this.#deps
+    const streamCap = settings().proxyAccountStreamLimit
+    const { considered } = this.explain({ ...needs, streamCap })
+    const full = considered.flatMap(({ id, skipped }) => (skipped === 'at_cap' ? [this.#accounts.get(id)!] : []))
+    const isUncounted = full.some(({ id, inFlight }) => inFlight < streamCap && slots?.hasFailed(id))
+    return isUncounted ? uncountedStreams() : new AppError('account_stream_cap', { retryAfterSeconds: 5 })
   }
 
   #grant(account: LiveAccount, granted: Granted, isForegroundUse: boolean): Lease {
@@ -387,10 +396,3 @@ export class Pool {
     return { ...toPolicy(settings()), now: clock.now(), random, whyNoRoute, rates: rates() }
   }
 }
-
-const uncountedStreams = (): AppError =>
-  new AppError('busy', {
-    message:
-      'The accounts have a limit of parallel streams, and the database that counts them is not available. Try again shortly.',
-    retryAfterSeconds: 5,
-  })

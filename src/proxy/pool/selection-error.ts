@@ -268,3 +268,10 @@ const retryAfter = (nextAt: number | null, now: number): number =>
 
 const minKnown = (times: readonly (number | null)[]): number | null =>
   times.reduce((least, time) => (time === null || (least !== null && least <= time) ? least : time), null)
+
+/** The streams of an account have a limit, and this process cannot take a slot. */
+export const uncountedStreams = (): AppError =>
+  new AppError('busy', {
+    message: 'Sluice cannot reach its database, which counts the running streams of each account. Try again shortly.',
+    retryAfterSeconds: 5,
+  })

@@ -29,8 +29,6 @@ interface Streams {
 const IDLE_MS = 1000
 /** After the database could not be written. */
 const FAILED_PAUSE_MS = 1000
-/** How long it then counts as not writable: until the next attempt has probably ended. */
-const FAILING_MS = 3 * FAILED_PAUSE_MS
 
 export class StreamSlots {
   readonly #deps: SlotDeps
@@ -40,6 +38,8 @@ export class StreamSlots {
   readonly #waiting = new Map<string, number>()
   /** Accounts whose row may count more slots than this process has. */
   readonly #outdated = new Set<string>()
+  /** Accounts whose last `take` failed. */
+  readonly #failed = new Set<string>()
   #cancelReturn: (() => void) | null = null
   #hasHandedOver = false
   /** When the database could not be written (monotonic). */
@@ -56,9 +56,12 @@ export class StreamSlots {
 
   /** Takes slots that streams of the account wait for. Resolves to false if none was free. */
   async take(account: Streams, cap: number): Promise<boolean> {
-    if (this.#getFailureAge() < FAILED_PAUSE_MS) return false
     const { id } = account
     const { db, clock, log } = this.#deps
+    if (clock.monotonic() - this.#failedAt < FAILED_PAUSE_MS) {
+      this.#failed.add(id)
+      return false
+    }
     this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
     try {
       await commit(db, (tx) => {
@@ -66,7 +69,9 @@ export class StreamSlots {
         return this.#takeIn(tx, id, wanted, cap)
       })
       this.#failedAt = Number.NEGATIVE_INFINITY
+      this.#failed.delete(id)
     } catch (err) {
+      this.#failed.add(id)
       this.#outdated.add(id) // it may have been stored
       log.warn('no stream slot could be taken', { account: id, err })
       this.#failedAt = clock.monotonic()
@@ -76,13 +81,9 @@ export class StreamSlots {
     return account.inFlight < this.#getHeld(id)
   }
 
-  /** Whether `take` gives out no slots because the database cannot be written. */
-  get isFailing(): boolean {
-    return this.#getFailureAge() < FAILING_MS
-  }
-
-  #getFailureAge(): number {
-    return this.#deps.clock.monotonic() - this.#failedAt
+  /** Whether the last `take` for the account failed because the database could not be written. */
+  hasFailed(id: string): boolean {
+    return this.#failed.has(id)
   }
 
   /** Takes slots for the streams that run, beyond the limit if need be: from now on a successor serves, too. */

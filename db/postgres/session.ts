@@ -43,6 +43,8 @@ export class PostgresSession implements Locks {
   #hasLooked = false
   #isBeating = false
   #stopBeat = () => {}
+  #hasConnected = false
+  #onReconnect = () => {}
 
   /** Rejects if the server cannot be reached. */
   static async open(deps: SessionDeps): Promise<PostgresSession> {
@@ -70,6 +72,11 @@ export class PostgresSession implements Locks {
     this.#noteStarted(number)
     const until = this.#runUntil.get(number)
     return number === this.#deps.number || (until !== undefined && (until > now || !this.#hasLooked))
+  }
+
+  /** `listener` is called when this node has a session again. Until then, other nodes may count it as ended. */
+  onReconnect(listener: () => void): void {
+    this.#onReconnect = listener
   }
 
   /** Nodes up to this number have started since the last look. Some may have no session yet. */
@@ -155,6 +162,8 @@ export class PostgresSession implements Locks {
       this.#opening = null
     }
     this.#client = client
+    if (this.#hasConnected) this.#onReconnect()
+    this.#hasConnected = true
     return client
   }
 

@@ -255,15 +255,16 @@ const getProxyDeps = (
 
 type ProxyDepsParts = Pick<ProxyDeps, 'pool' | 'affinity' | 'credentials' | 'upstream' | 'pulse'>
 
-const toPool = (
+const toPool = async (
   { folder: { db }, clock, log, random, sharing, others = NO_OTHERS }: World,
   { settings, catalog, ledger, egress, rates }: Pick<Bindings, 'settings' | 'catalog' | 'ledger' | 'egress' | 'rates'>,
-): Promise<Pool> =>
-  Pool.open({
+): Promise<Pool> => {
+  const slots = new StreamSlots({ db, clock, log, ...others, isShared: sharing ? () => true : others.hasEarlier })
+  const pool = await Pool.open({
     db,
     clock,
     log,
-    slots: new StreamSlots({ db, clock, log, ...others, isShared: sharing ? () => true : others.hasEarlier }),
+    slots,
     random: () => random.float(),
     settings: () => settings.current(),
     getModels: (id) => catalog.getModels(id),
@@ -271,6 +272,9 @@ const toPool = (
     whyNoRoute: (egressPoolId) => egress.whyClosed(egressPoolId),
     rates: () => rates.current,
   })
+  others.onReconnect?.(() => slots.noteReconnect(() => pool.all()))
+  return pool
+}
 
 /** What serves requests beside the pool. */
 const getSources = async (

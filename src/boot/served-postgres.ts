@@ -15,7 +15,12 @@ export const servePostgres = async (opened: ServedFolder, postgres: OpenedPostgr
   await requireOwnSession(postgres.sql, systemClock)
   const number = await commit(opened.db, nextNode)
   const session = await PostgresSession.open({ url, clock: systemClock, number, onSilent: postgres.setSilent })
-  const others = { number, isAlive: (other: number) => session.isAlive(other), hasEarlier: () => true }
+  const others = {
+    number,
+    isAlive: (other: number) => session.isAlive(other),
+    hasEarlier: () => true,
+    onReconnect: (listener: () => void) => session.onReconnect(listener),
+  }
   const close = async () => {
     await session.close()
     await opened.close()

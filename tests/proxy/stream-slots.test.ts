@@ -59,6 +59,10 @@ const world = async (count = 3) => {
       handOver: () => slots.handOver([account]),
       hasFailed: () => slots.hasFailed('acc'),
       kill: () => alive.delete(number),
+      reconnect: () => {
+        alive.add(number)
+        slots.noteReconnect(() => [account])
+      },
       loseAnswer: () => loseAnswer(own.db),
     }
   }
@@ -114,6 +118,85 @@ test('slots of a process that was killed are free again, also for its successor 
   const next = start(4)
   expect(await next.begin(4)).toBe(true)
   expect(await stored()).toMatchObject({ 4: 1 })
+})
+
+/** Process 1 runs streams, and process 2 took all slots while process 1 counted as ended. */
+const dropped = async (inFlight: number) => {
+  const all = await world(2)
+  const [a, b] = all.processes
+  for (let i = 0; i < 2; i++) await a!.begin(4)
+  while (a!.account.inFlight > inFlight) a!.end()
+  a!.kill()
+  for (let i = 0; i < 4; i++) expect(await b!.begin(4)).toBe(true)
+  expect(await all.stored()).toEqual({ 2: 4 })
+  return { ...all, a: a!, b: b! }
+}
+
+test('a process whose slots were dropped stores them when it takes one, even if none is free', async () => {
+  const { a, stored } = await dropped(2)
+  expect(await a.begin(4)).toBe(false)
+  expect(await stored()).toEqual({ 1: 2, 2: 4 })
+})
+
+test('after a reconnect, a process stores how many streams it runs, and begins none beyond the limit', async () => {
+  const { a, b, clock, stored } = await dropped(1)
+  a.reconnect()
+  expect(await a.begin(4)).toBe(false)
+  expect(await stored()).toEqual({ 1: 1, 2: 4 })
+  b.end()
+  await clock.advance('3s')
+  expect([await a.begin(4), await b.begin(4)]).toEqual([false, false])
+  b.end()
+  await clock.advance('3s')
+  expect([await b.begin(4), await a.begin(4)]).toEqual([true, false])
+  for (const { account, end } of [a, b]) while (account.inFlight > 0) end()
+  await clock.advance('3s')
+  expect([await stored(), clock.pending]).toEqual([null, 0])
+})
+
+test('after a reconnect, running streams count again although none begins or ends', async () => {
+  const { a, b, clock, stored } = await dropped(2)
+  a.reconnect()
+  await clock.advance('3s')
+  expect([await stored(), clock.pending]).toEqual([{ 1: 2, 2: 4 }, 0])
+  b.end()
+  await clock.advance('1s')
+  expect(await b.begin(4)).toBe(false)
+})
+
+test('after a reconnect, streams are stored again if a process that had not noticed it dropped them', async () => {
+  const { a, clock, stored, sqlite } = await dropped(2)
+  a.reconnect()
+  expect(await a.begin(4)).toBe(false)
+  sqlite.run(`UPDATE accounts SET stream_slots = '{"2":4}'`)
+  await clock.advance('3s')
+  expect(await stored()).toEqual({ 1: 2, 2: 4 })
+})
+
+test('after a reconnect, slots that no other process has taken can be used', async () => {
+  const { clock, processes, stored } = await world(2)
+  const [a, b] = processes
+  for (let i = 0; i < 2; i++) await a!.begin(4)
+  expect(await b!.begin(4)).toBe(true)
+  a!.end()
+  a!.reconnect()
+  expect([await a!.begin(4), await a!.begin(4), await a!.begin(4)]).toEqual([true, true, false])
+  await clock.advance('3s')
+  expect(await stored()).toEqual({ 1: 3, 2: 1 })
+})
+
+test('after a reconnect, the slots of a process can be used even if the database cannot be written', async () => {
+  const { clock, processes, sqlite, stored } = await world(2)
+  const [a] = processes
+  for (let i = 0; i < 2; i++) await a!.begin(4)
+  sqlite.run('BEGIN IMMEDIATE')
+  a!.end()
+  a!.end()
+  a!.reconnect()
+  expect([await a!.begin(4), await a!.begin(4), await a!.begin(4)]).toEqual([true, true, false])
+  sqlite.run('ROLLBACK')
+  await clock.advance('3s')
+  expect(await stored()).toEqual({ 1: 2 })
 })
 
 test('without a limit no slots are taken, and a lowered limit ends no stream', async () => {

@@ -35,6 +35,8 @@ export interface OtherProcesses {
   isAlive: (number: number) => boolean
   /** Whether a process that started earlier still runs. */
   hasEarlier: () => boolean
+  /** Calls the listener after others may have counted this process as ended. Absent: that cannot happen. */
+  onReconnect?: (listener: () => void) => void
 }
 
 /** A slice is at most this many times what a request needs, so that a process that dies takes little with it. */

@@ -1,7 +1,8 @@
 /**
  * Lets several processes share the limit of parallel streams of an account: each takes slots in the account's row and
  * runs no more streams than it has slots. Slots that are not used are returned after a second, and kept while the database
- * cannot be written. A single process needs slots only during a reload, while it and its successor both have streams.
+ * cannot be written. After a reconnect, a node first stores the slots of its running streams, because others may have
+ * dropped them. A single process needs slots only during a reload, while it and its successor both have streams.
  */
 import { eq } from 'drizzle-orm'
 import { commit, type Db, onCommitted, type Tx } from '../../../db/commit.ts'
@@ -29,6 +30,8 @@ interface Streams {
 const IDLE_MS = 1000
 /** After the database could not be written. */
 const FAILED_PAUSE_MS = 1000
+/** After a reconnect. By then, processes that look once a second know that this one runs. */
+const RECONNECTED_MS = 2000
 
 export class StreamSlots {
   readonly #deps: SlotDeps
@@ -36,8 +39,10 @@ export class StreamSlots {
   readonly #held = new Map<string, number>()
   /** Account → streams that wait for `take`. */
   readonly #waiting = new Map<string, number>()
-  /** Accounts whose row may count more slots than this process has. */
+  /** Accounts whose row may count more or fewer slots than this process has. */
   readonly #outdated = new Set<string>()
+  /** Accounts whose slots other processes may have taken. */
+  readonly #unconfirmed = new Set<string>()
   /** Accounts whose last `take` failed. */
   readonly #failed = new Set<string>()
   #cancelReturn: (() => void) | null = null
@@ -51,7 +56,8 @@ export class StreamSlots {
 
   /** Whether one more stream may run on the account with the slots of this process. `cap` 0: any number. */
   covers({ id, inFlight }: Streams, cap: number): boolean {
-    return cap === 0 || !(this.#hasHandedOver || this.#deps.isShared()) || inFlight < this.#getHeld(id)
+    if (cap === 0 || !(this.#hasHandedOver || this.#deps.isShared())) return true
+    return inFlight < this.#getHeld(id) && (!this.#unconfirmed.has(id) || this.#failed.has(id))
   }
 
   /** Takes slots that streams of the account wait for. Resolves to false if none was free. */
@@ -60,11 +66,13 @@ export class StreamSlots {
     const { db, clock, log } = this.#deps
     if (clock.monotonic() - this.#failedAt < FAILED_PAUSE_MS) {
       this.#failed.add(id)
-      return false
+      return this.covers(account, cap)
     }
     this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
     try {
       await commit(db, (tx) => {
+        // as late as in `#returnIdle`
+        if (this.#unconfirmed.has(id)) this.#keep(id, Math.min(account.inFlight, this.#getHeld(id)))
         const wanted = account.inFlight + (this.#waiting.get(id) ?? 0) - this.#getHeld(id)
         return this.#takeIn(tx, id, wanted, cap)
       })
@@ -78,7 +86,7 @@ export class StreamSlots {
     } finally {
       this.#waiting.set(id, (this.#waiting.get(id) ?? 1) - 1)
     }
-    return account.inFlight < this.#getHeld(id)
+    return this.covers(account, cap)
   }
 
   /** Whether the last `take` for the account failed because the database could not be written. */
@@ -101,12 +109,25 @@ export class StreamSlots {
   }
 
   /** A stream has ended. `all` gives the accounts when it is time to return unused slots. */
-  noteEnd(all: () => Iterable<Streams>): void {
+  noteEnd(all: () => Iterable<Streams>, delayMs = IDLE_MS): void {
     if (this.#held.size === 0 && this.#outdated.size === 0) return
-    this.#cancelReturn ??= this.#deps.clock.after(IDLE_MS, async () => {
+    this.#cancelReturn ??= this.#deps.clock.after(delayMs, async () => {
       this.#cancelReturn = null
       if (!(await this.#returnIdle(all))) this.noteEnd(all)
     })
+  }
+
+  /** Other processes may have counted this one as ended. `all` as in `noteEnd`. */
+  noteReconnect(all: () => Iterable<Streams>): void {
+    for (const id of this.#held.keys()) {
+      this.#unconfirmed.add(id)
+      this.#outdated.add(id)
+    }
+    this.#failed.clear()
+    this.#failedAt = Number.NEGATIVE_INFINITY
+    this.#cancelReturn?.()
+    this.#cancelReturn = null
+    this.noteEnd(all, RECONNECTED_MS)
   }
 
   async stop(): Promise<void> {
@@ -118,6 +139,11 @@ export class StreamSlots {
     return this.#held.get(id) ?? 0
   }
 
+  #keep(id: string, slots: number): void {
+    if (slots > 0) this.#held.set(id, slots)
+    else this.#held.delete(id)
+  }
+
   async #takeIn(tx: Tx, id: string, wanted: number, cap: number): Promise<void> {
     if (wanted <= 0) return
     const { number } = this.#deps
@@ -127,8 +153,12 @@ export class StreamSlots {
     const slots = row && (sum(row) < cap ? row : this.#ofLiving(row))
     // a deleted account has nothing to share
     const taken = slots ? Math.max(0, Math.min(wanted, cap - sum(slots))) : wanted
-    if (slots && taken > 0) await write(tx, id, { ...slots, [number]: held + taken })
-    onCommitted(tx, () => this.#held.set(id, this.#getHeld(id) + taken))
+    if (slots && (taken > 0 || (stored?.[number] ?? 0) !== held))
+      await write(tx, id, { ...slots, [number]: held + taken })
+    onCommitted(tx, () => {
+      this.#held.set(id, this.#getHeld(id) + taken)
+      this.#unconfirmed.delete(id)
+    })
   }
 
   #ofLiving(slots: Slots): Slots {
@@ -147,8 +177,7 @@ export class StreamSlots {
         // Not earlier, because they are needed if the database cannot be written. Not later, because a stream could begin.
         for (const [id, used] of this.#getIdle(all())) {
           this.#outdated.add(id)
-          if (used > 0) this.#held.set(id, used)
-          else this.#held.delete(id)
+          this.#keep(id, used)
         }
         const ids = [...this.#outdated]
         for (const id of ids) {
@@ -156,7 +185,10 @@ export class StreamSlots {
           if (slots) await write(tx, id, { ...slots, [number]: this.#getHeld(id) })
         }
         onCommitted(tx, () => {
-          for (const id of ids) this.#outdated.delete(id)
+          for (const id of ids) {
+            this.#outdated.delete(id)
+            this.#unconfirmed.delete(id)
+          }
         })
       })
     } catch (err) {

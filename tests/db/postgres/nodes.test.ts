@@ -244,6 +244,18 @@ describe.skipIf(MAY_SKIP)('nodes on PostgreSQL', () => {
     expect(a.isAlive(7)).toBe(true) // it may have connected right after
   })
 
+  test('a node is notified when it has a session again', async () => {
+    const a = await aSession(1)
+    let times = 0
+    a.onReconnect(() => times++)
+    await a.getNodes()
+    expect(times).toBe(0)
+    await endConnections('pg_locks')
+    await until(() => times > 0)
+    expect([...(await a.getNodes())]).toEqual([1])
+    expect(times).toBe(1)
+  })
+
   test('after an outage, nodes that were running count as running until they had time to connect again', async () => {
     const clock = new ManualClock()
     const a = await aSession(1, clock)

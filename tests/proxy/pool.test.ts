@@ -157,6 +157,19 @@ describe('an account in the pool', () => {
     expect(pool.get(id)!.inFlight).toBe(0)
   })
 
+  test('with other nodes, serves what costs no quota also while it is at its limit of streams', async () => {
+    const app = await testApp({ settings: { proxyAccountStreamLimit: 1 }, isShared: true })
+    const { pool } = app.bindings
+    const needs = { model: null, tried: new Set<string>(), scope: null, owner: null, restricted: false }
+    const turn = await pool.lease(needs, new AbortController().signal)
+    for (const surface of ['control', 'file'] as const) {
+      const lease = await pool.lease({ ...needs, surface }, AbortSignal.timeout(5000))
+      expect(pool.get(app.members[0]!.id)!.inFlight).toBe(2)
+      lease.release()
+    }
+    turn.release()
+  })
+
   test('exposes its known models, whether or not there are others', async () => {
     const { app, id } = await setUp()
     const { pool } = app.bindings

@@ -22,7 +22,14 @@ import { isInScope } from '../../model/keys/key-scope.ts'
 import type { Selection } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
-import { canServe, isForeground, isUnlisted, isUpstreamFailing, reservedUntil } from './eligibility.ts'
+import {
+  COSTS_NO_ALLOWANCE,
+  canServe,
+  isForeground,
+  isUnlisted,
+  isUpstreamFailing,
+  reservedUntil,
+} from './eligibility.ts'
 import {
   countRunning,
   fromRow,
@@ -188,7 +195,8 @@ export class Pool {
     if (selection.kind === 'none') throw selectionError(selection.failure, clock.now())
     if (selection.kind !== 'chosen') return null
     const account = this.#accounts.get(selection.id)! // always a candidate
-    if (slots?.covers(account, streamCap) === false) return account
+    const needsSlot = !COSTS_NO_ALLOWANCE.has(needs.surface ?? 'turn') // the others may exceed the limit
+    if (needsSlot && slots?.covers(account, streamCap) === false) return account
     return this.#grant(account, selection, isForeground(needs))
   }
 

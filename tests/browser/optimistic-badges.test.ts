@@ -63,10 +63,11 @@ test('a live update waits while a badge shows a change that is not stored yet', 
   await using visit = await browser.visit(world.url + paths.account, { untilLive: true })
   const { page } = visit
   const answer: Answer = async (route) => {
-    const isNotified = page.evaluate(whenNotified)
+    const head = await page.evaluateHandle(watchHead)
     await world.api('PUT', `/api/accounts/${paths.account.split('/').at(-1)}/alias`, { alias: 'Renamed' })
-    expect(await isNotified).toEqual({ refreshes: 0 })
+    expect(await head.evaluate(({ whenNotified }) => whenNotified)).toBe(0)
     await route.continue()
+    await page.waitForFunction(({ refreshes }) => refreshes > 0, head)
   }
   expect(await press(page, PAUSE, answer)).toBe('Paused')
   await page.locator('#account-head', { hasText: 'Renamed' }).waitFor()
@@ -74,16 +75,17 @@ test('a live update waits while a badge shows a change that is not stored yet', 
   await page.waitForSelector(PAUSE.button)
 })
 
-/** How often the account's head was requested because of the next message about accounts. */
-const whenNotified = () =>
-  new Promise<{ refreshes: number }>((resolve) => {
-    let refreshes = 0
-    document.addEventListener('htmx:before:request', (event) => {
-      const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element } }>).detail
-      if (ctx.sourceElement.id === 'account-head') refreshes += 1
-    })
-    document.body.addEventListener('live:accounts', () => setTimeout(() => resolve({ refreshes }), 100), { once: true })
+/** Counts the live updates of the account's head. `whenNotified`: how many the next message about accounts caused. */
+const watchHead = () => {
+  const { promise: whenNotified, resolve } = Promise.withResolvers<number>()
+  const head = { refreshes: 0, whenNotified }
+  document.addEventListener('htmx:before:request', (event) => {
+    const { ctx } = (event as CustomEvent<{ ctx: { sourceElement: Element } }>).detail
+    if (ctx.sourceElement.id === 'account-head') head.refreshes += 1
   })
+  document.body.addEventListener('live:accounts', () => setTimeout(() => resolve(head.refreshes), 100), { once: true })
+  return head
+}
 
 test.each([
   ['no answer', (route: Route) => route.abort()],

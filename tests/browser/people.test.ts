@@ -92,7 +92,8 @@ describe.each([
   })
 
   test('an invite creates a user once; afterwards the sign-in asks for a name', async () => {
-    const link = await inviteLink(team, `grace.${name}`, 'role_viewer')
+    const confirmed = { ...team, cookie: await getCookie(team.url, { username: 'admin' }) }
+    const link = await inviteLink(confirmed, `grace.${name}`, 'role_viewer')
     await using visit = await browser.visit(link, { javaScriptEnabled })
     const { page } = visit
     expect(await getText(page.locator('.panel'))).toMatch(/admin invited you to this Sluice as\s+Viewer/)

@@ -43,24 +43,32 @@ const arrive = async ({ path, as = 'admin', act, status = 200 }: Stop): Promise<
   expect(new URL(page.url()).pathname, await getText(page.locator('body'))).toBe(wanted ?? '')
   expect(response?.status()).toBe(status)
   await act?.(page, places.ids)
-  await page.evaluate(unfold)
   return { page, problems }
 }
 
-/** Collapsed content is checked, too; of a long list only the start. */
-const unfold = () => {
-  for (const details of [...document.querySelectorAll<HTMLDetailsElement>('main details')].slice(0, 12))
-    details.open = true
-  // The shadow at its sides lies behind every word of a table, and axe cannot determine contrast on a gradient.
-  for (const table of document.querySelectorAll<HTMLElement>('.scroll-x')) table.style.background = 'none'
-}
+/** axe takes long on a long list whose details are all open. */
+const FIRST_DETAILS = 12
+
+/** Opens the first `most` details. */
+const unfold = (page: Page, most = Number.POSITIVE_INFINITY) =>
+  page.evaluate((end) => {
+    for (const details of [...document.querySelectorAll<HTMLDetailsElement>('main details')].slice(0, end))
+      details.open = true
+    // The shadow at its sides lies behind every word of a table, and axe cannot determine contrast on a gradient.
+    for (const table of document.querySelectorAll<HTMLElement>('.scroll-x')) table.style.background = 'none'
+  }, most)
 
 const showIn = (page: Page, colorScheme: 'light' | 'dark') => page.emulateMedia({ colorScheme })
 
-/** What the browser says about a page that has this status itself. */
-const isAbout = (status: number | undefined, problem: string): boolean =>
-  status !== undefined &&
-  new RegExp(`answered ${status}$|the server responded with a status of ${status}`).test(problem)
+/** Without what the browser reports about the error status of the page itself, once each. */
+const withoutOwnStatus = (problems: string[], url: string, status: number): string[] =>
+  [`${url} answered ${status}`, `Failed to load resource: the server responded with a status of ${status} `].reduce(
+    (rest, own) => {
+      const index = rest.findIndex((problem) => problem.startsWith(own))
+      return index < 0 ? rest : rest.toSpliced(index, 1)
+    },
+    problems,
+  )
 
 /** What is wrong at this stop, and where. Each width and each theme once: what depends on both has not been seen yet. */
 const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<string[]> => {
@@ -68,22 +76,21 @@ const lookAt = async (stop: Stop, { isFirst }: { isFirst: boolean }): Promise<st
   const found: string[] = []
   const note = (look: string, what: readonly string[]) =>
     found.push(...what.map((one) => `${stop.name}, ${look}: ${one}`))
-  note('wide', await overflows(page))
+  note('collapsed', await overflows(page))
+  await unfold(page, FIRST_DETAILS)
   note('wide', await getViolations(page, 'everything'))
   note('colour alone', await findColorOnlyInformation(page))
   if (isFirst) note('wide', await focusProblems(page))
   note('forced colours', await findLostInForcedColors(page))
   await showIn(page, 'dark')
-  if (isFirst) note('between', await overflowsAt(page, BETWEEN))
   await page.setViewportSize(NARROW)
   note('narrow, dark', await getViolations(page, isFirst ? 'everything' : 'looks'))
+  await unfold(page)
   note('narrow', await overflows(page))
   note('narrow', await narrowProblems(page))
   note('narrow', await focusProblems(page))
-  note(
-    'console',
-    problems.filter((problem) => !isAbout(stop.status, problem)),
-  )
+  note('unfolded', await overflowsAt(page, isFirst ? [...BETWEEN, DESKTOP.width] : [DESKTOP.width]))
+  note('console', stop.status ? withoutOwnStatus(problems, page.url(), stop.status) : problems)
   return found
 }
 

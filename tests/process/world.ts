@@ -16,6 +16,8 @@ export interface Sim extends AsyncDisposable {
   authFiles: string[]
   /** Decides every answer from now on. */
   answer(answer: Answer): Promise<void>
+  /** Lets held answers end. */
+  release(): Promise<void>
   /** `GET /_sim/<what>`. */
   look<T>(what: 'requests' | 'oddities' | 'stats'): Promise<T>
 }
@@ -146,6 +148,9 @@ export const startSim = async (accounts: number, authDir: string, isOwnProcess: 
     authFiles,
     answer: async (answer) => {
       await fetch(`${url}/_sim/answer`, { method: 'POST', body: JSON.stringify(answer) })
+    },
+    release: async () => {
+      await fetch(`${url}/_sim/release`, { method: 'POST' })
     },
     look: async <T>(what: string) => (await (await fetch(`${url}/_sim/${what}`)).json()) as T, // as: the caller knows its type
     [Symbol.asyncDispose]: stop,

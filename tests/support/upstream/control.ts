@@ -12,6 +12,7 @@ export type Controls = { reset: () => void; closeSockets: (code?: number, reason
 /** Bodies are trusted: this is a tool for tests on loopback. */
 export function controlRoutes(world: World, { reset, closeSockets }: Controls): Hono<Env> {
   const routes = new Hono<Env>()
+  const held: Answer[] = []
   const find = (id: string) => world.accounts.byId(id) ?? world.accounts.list().find(({ email }) => email === id)
   routes.get('/accounts', (c) => c.json(world.accounts.list().map(describeAccount)))
   routes.post('/accounts', async (c) => {
@@ -45,7 +46,12 @@ export function controlRoutes(world: World, { reset, closeSockets }: Controls): 
   })
   routes.post('/answer', async (c) => {
     const answer: Answer | null = await c.req.json()
+    if (answer?.isHeld) held.push(answer)
     world.script = answer === null ? null : () => answer
+    return c.body(null, 204)
+  })
+  routes.post('/release', (c) => {
+    for (const answer of held.splice(0)) answer.isHeld = false
     return c.body(null, 204)
   })
   routes.post('/compact-retired', async (c) => {

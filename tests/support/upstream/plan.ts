@@ -32,6 +32,8 @@ export type Step =
   /** Events encoded beforehand. */
   | { kind: 'bytes'; bytes: Uint8Array; events: number; isLast: boolean }
 
+const HELD_CHECK_MS = 50
+
 const CLEAN_END: Planned = { kind: 'close', code: 1000, reason: '' }
 const GARBAGE = 'event: response.output_text.delta\ndata: {"type":"respon\u0000\ufffd\n\n'
 
@@ -48,6 +50,7 @@ export function* planStream(frame: ResponseFrame, answer: Answer, fault: Fault |
     if (fault && (yield* stopHere(fault, sent))) return
     if (fault?.omitTerminal && isTerminal(event)) return yield CLEAN_END
     if (dripMs > 0 && sent > 0) yield { kind: 'wait', ms: dripMs }
+    while (answer.isHeld && isTerminal(event)) yield { kind: 'wait', ms: HELD_CHECK_MS }
     yield { kind: 'event', event }
     sent += 1
   }

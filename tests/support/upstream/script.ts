@@ -34,6 +34,8 @@ export type Answer = {
   perChunk?: number
   /** Pause between events. */
   dripMs?: number
+  /** The last event waits until this is false. */
+  isHeld?: boolean
   /** Encode once and replay the same bytes, ids included, to every client; for load, not for behavior. */
   precomputed?: boolean
 }

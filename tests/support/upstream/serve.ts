@@ -12,7 +12,7 @@ const USAGE = `Stand-in upstream. Options:
   --keep <n>       requests to remember (default: 1000)
 Point the service's upstream and auth addresses at the url printed on standard output.
 Control it under <url>/_sim: GET accounts, requests, handshakes, oddities, stats;
-POST accounts, accounts/<id>/faults, accounts/<id>/expire, usage/<id>, answer, close-sockets, reset.
+POST accounts, accounts/<id>/faults, accounts/<id>/expire, usage/<id>, answer, release, close-sockets, reset.
 `
 
 const { values } = parseArgs({

@@ -56,36 +56,27 @@ describe.skipIf(!canRun && process.env.CI !== 'true')('OpenCode', () => {
   /** For every request that reached the upstream, once each. */
   const modelsAsked = () => [...new Set(world.turns().map(({ body }) => (isJson(body) ? body.model : null)))]
 
-  describe('in one folder', () => {
-    let folder: string
-
-    beforeAll(() => {
-      folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
+  test('reads a file, answers and continues the conversation', async () => {
+    const folder = opencode.folder(configFor(), { 'poem.txt': 'Roses are red.\n' })
+    const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
+    world.upstream.script(({ body, input }: Turn) => {
+      const isAnswered = input.some(({ type }) => type === 'function_call_output')
+      if (!offersRead(body) || isAnswered) return null
+      return answers.toolCall({ name: 'read', arguments: arguments_ }, { deltaChars: 4 })
     })
+    const first = await opencode.run(folder, 'What is in poem.txt?')
+    expect(first).toMatchObject({ exitCode: 0, complaints: [], tools: [{ name: 'read' }] })
+    expect(first.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
 
-    test('reads a file and answers', async () => {
-      const arguments_ = JSON.stringify({ filePath: join(folder, 'poem.txt') })
-      world.upstream.script(({ body, input }: Turn) => {
-        const isAnswered = input.some(({ type }) => type === 'function_call_output')
-        if (!offersRead(body) || isAnswered) return null
-        return answers.toolCall({ name: 'read', arguments: arguments_ }, { deltaChars: 4 })
-      })
-      const run = await opencode.run(folder, 'What is in poem.txt?')
-      expect(run).toMatchObject({ exitCode: 0, complaints: [], tools: [{ name: 'read' }] })
-      expect(run.text).toMatch(/^The tool said: [\s\S]*Roses are red\./)
-    })
-
-    test('continues the conversation', async () => {
-      const run = await opencode.run(folder, '--continue', 'And who are you?')
-      expect(run).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
-      const request = world.turns().findLast(({ body }) => isJson(body) && offersRead(body)) // not the one for a title
-      const said = getItems(request).filter(({ role }) => role === 'user')
-      expect(said.map(({ content }) => getText(content).replaceAll('"', '').trim())).toEqual([
-        'What is in poem.txt?',
-        'And who are you?',
-      ])
-    })
-  })
+    const next = await opencode.run(folder, '--continue', 'And who are you?')
+    expect(next).toEqual({ exitCode: 0, complaints: [], tools: [], reasoning: '', text: `Hello from ${FIRST.email}` })
+    const request = world.turns().findLast(({ body }) => isJson(body) && offersRead(body)) // not the one for a title
+    const said = getItems(request).filter(({ role }) => role === 'user')
+    expect(said.map(({ content }) => getText(content).replaceAll('"', '').trim())).toEqual([
+      'What is in poem.txt?',
+      'And who are you?',
+    ])
+  }, 240_000)
 
   test('shows the reasoning of the model, over chat too', async () => {
     const config = JSON.parse(configFor())

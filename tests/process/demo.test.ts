@@ -60,16 +60,13 @@ describe('the demo', () => {
     expect(stranger.headers.get('location')).toContain('/login')
   })
 
-  test('removes its folder when it is stopped', async () => {
+  test('listens on PORT, and removes its folder when it is stopped', async () => {
+    const port = String(freePort())
+    await using demo = await startDemo({ args: ['--requests', '10'], env: { PORT: port } })
+    expect(printed(demo.output(), /Dashboard {2}(\S+)/)).toBe(`http://127.0.0.1:${port}/dashboard`)
     expect(readdirSync(demo.tmp)).toHaveLength(1)
     expect(await demo.stop()).toBe(0)
     expect(readdirSync(demo.tmp)).toEqual([])
-  })
-
-  test('listens on PORT', async () => {
-    const port = String(freePort())
-    await using demo = await startDemo({ args: ['--no-traffic', '--requests', '10'], env: { PORT: port } })
-    expect(printed(demo.output(), /Dashboard {2}(\S+)/)).toBe(`http://127.0.0.1:${port}/dashboard`)
   })
 
   test.each([

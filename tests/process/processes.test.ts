@@ -202,26 +202,27 @@ describe('the dashboard', () => {
     await until(() => streams.every(({ text }) => /^data: .*logs/m.test(text())))
     for (const { close } of streams) close()
   }, 60_000)
-
-  test('eight wrong passwords a minute are checked, whichever process gets them', async () => {
-    const { url, dataDir } = world.server
-    const made = await runCommand(['user', 'create-admin', 'admin'], { dataDir, stdin: 'a long password' })
-    expect(made.exitCode).toBe(0)
-    const guess = async () => {
-      const answer = await fetch(`${url}/api/dashboard-auth/password/login`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', connection: 'close' },
-        body: JSON.stringify({ username: 'admin', password: 'a wrong password' }),
-      })
-      await answer.text()
-      return answer.status
-    }
-    const statuses = await Promise.all(Array.from({ length: 40 }, guess))
-    expect(statuses.filter((status) => status === 401)).toHaveLength(8)
-    // 503: the database was busy, so the password was not checked
-    expect(statuses.filter((status) => status !== 401 && status !== 429 && status !== 503)).toEqual([])
-  }, 60_000)
 })
+
+test('eight wrong passwords a minute are checked, whichever process gets them', async () => {
+  await using world = await startThree()
+  const { url, dataDir } = world.server
+  const made = await runCommand(['user', 'create-admin', 'admin'], { dataDir, stdin: 'a long password' })
+  expect(made.exitCode).toBe(0)
+  const guess = async () => {
+    const answer = await fetch(`${url}/api/dashboard-auth/password/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', connection: 'close' },
+      body: JSON.stringify({ username: 'admin', password: 'a wrong password' }),
+    })
+    await answer.text()
+    return answer.status
+  }
+  const statuses = await Promise.all(Array.from({ length: 40 }, guess))
+  expect(statuses.filter((status) => status === 401)).toHaveLength(8)
+  // 503: the database was busy, so the password was not checked
+  expect(statuses.filter((status) => status !== 401 && status !== 429 && status !== 503)).toEqual([])
+}, 120_000)
 
 test('the number of processes must make sense', async () => {
   for (const value of ['0', '1.5', 'many', '65']) {

@@ -1,5 +1,5 @@
 /** Finds system programs that tests use. On Debian and its derivatives, missing ones are downloaded. */
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
 interface Program {
@@ -43,20 +43,21 @@ export function findProgram(program: Program): string | undefined {
 
 /**
  * Like `findProgram`, but installs a missing program with apt, which needs root. `isBest`: also if only a less
- * preferred one is present.
+ * preferred one is present. Throws on CI when a program that is unpacked could not be fetched: its tests must run there.
  */
 export async function ensureProgram(program: Program, { isBest = false } = {}): Promise<string | undefined> {
   const present = findProgram(program)
   const isEnough = isBest ? present && basename(present) === program.names[0] : present
   const mayFetch = Bun.which('apt-get') && (program.file !== undefined || isRoot())
-  if (isEnough || !mayFetch) return present
-  for (const name of program.packages) {
+  for (const name of isEnough || !mayFetch ? [] : program.packages) {
     console.log(`${name} is missing; fetching it with apt-get`)
     await (program.file === undefined ? install(name, program.setting) : unpack(name))
     const fetched = findProgram(program)
     if (fetched) return fetched
   }
-  return undefined
+  if (!present && program.file !== undefined && process.env.CI === 'true')
+    throw new Error(`${program.names[0]} could not be fetched`)
+  return present
 }
 
 function getFolders({ folders }: Program): string[] {
@@ -64,7 +65,8 @@ function getFolders({ folders }: Program): string[] {
   return found.sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
 }
 
-const UNPACKED = resolve(import.meta.dir, '../node_modules/.cache/sluice/programs')
+/** Each folder in it is complete. */
+const UNPACKED = resolve(import.meta.dir, '../node_modules/.cache/sluice/unpacked')
 
 /** What an unpacked program needs in its environment to find its libraries. */
 export function libraryPath(program: string): Record<string, string> {
@@ -88,23 +90,43 @@ async function install(name: string, setting: Program['setting']): Promise<void>
     mkdirSync(dirname(setting.path), { recursive: true })
     writeFileSync(setting.path, setting.text)
   }
-  if (await run(['apt-get', '-qq', 'update'])) {
+  if (await updateLists()) {
     await run(['apt-get', '-qq', 'install', '-y', '--no-install-recommends', name])
   }
 }
 
-/** With its libraries. Only root can update the package lists. Other users get those that are present. */
+/**
+ * With its libraries, into a temporary folder that is renamed once it is complete. If another process was faster, its
+ * folder stays.
+ */
 async function unpack(name: string): Promise<void> {
-  const folder = join(UNPACKED, name)
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
+  mkdirSync(UNPACKED, { recursive: true })
+  const folder = mkdtempSync(join(UNPACKED, `.${name}-`))
+  try {
+    if (await fetchInto(folder, name)) renameSync(folder, join(UNPACKED, name))
+  } catch (error) {
+    if (!existsSync(join(UNPACKED, name))) throw error
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Whether it is complete. Only root can update the package lists. Other users get those that are present. */
+async function fetchInto(folder: string, name: string): Promise<boolean> {
   const download = async () => {
     const names = [name, ...(await getMissingLibraries(name))]
     return run(['apt-get', '-qq', '-o', 'APT::Sandbox::User=root', 'download', ...names], folder)
   }
-  const isHere = (await download()) || (isRoot() && (await run(['apt-get', '-qq', 'update'])) && (await download()))
-  const archives = isHere ? new Bun.Glob('*.deb').scanSync({ cwd: folder, absolute: true }) : []
-  for (const archive of archives) await run(['dpkg', '--extract', archive, folder])
+  const isHere = (await download()) || (isRoot() && (await updateLists()) && (await download()))
+  if (!isHere) return false
+  for (const archive of new Bun.Glob('*.deb').scanSync({ cwd: folder, absolute: true }))
+    if (!(await run(['dpkg', '--extract', archive, folder]))) return false
+  return true
+}
+
+/** One process at a time: apt-get fails while another one updates. */
+function updateLists(): Promise<boolean> {
+  return run(['flock', '/var/lib/apt/lists', 'apt-get', '-qq', 'update'])
 }
 
 /** The packages of libraries that an installation would add. */

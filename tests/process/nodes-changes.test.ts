@@ -31,7 +31,7 @@ const ask = async <T = Record<string, unknown>>(
   } // as: the caller knows its type
 }
 
-/** Fails with the answer if the change is rejected: otherwise the others would be waited for in vain. */
+/** Fails with the answer if the change is rejected: otherwise the test would wait for a change that never reaches the others. */
 const change = async <T = Record<string, unknown>>(...args: Parameters<typeof ask>) => {
   const answered = await ask<T>(...args)
   expect(answered.status, answered.text).toBeWithin(200, 300)

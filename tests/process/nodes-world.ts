@@ -123,7 +123,7 @@ export interface Failure {
 /** A request that hangs fails its test together with the output of the servers. */
 const HUNG_MS = 60_000
 
-let asked = 0
+let requestCount = 0
 
 /** `count` requests, at most `parallel` of them at a time, over all nodes in turn. */
 export const askMany = async (
@@ -136,7 +136,7 @@ export const askMany = async (
   const worker = async () => {
     for (let n = next++; n < count; n = next++) {
       const server = servers[n % servers.length]!
-      const requestId = `ask-${++asked}`
+      const requestId = `ask-${++requestCount}`
       let status: number | null = null
       const fail = (text: string) => outcome.other.push({ server, requestId, status, text })
       try {

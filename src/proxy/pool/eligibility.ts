@@ -5,7 +5,7 @@ import { includedQuotaReset, nextReset, usedNow, usesPaidCredits } from '../../m
 import { isInScope } from '../../model/keys/key-scope.ts'
 import type { Considered, SkipReason } from '../../model/log/skip-reasons.ts'
 import { type Candidate, getLimit, longWindow, type PolicyContext } from './policies.ts'
-import type { SelectionNeeds, Surface } from './selection-needs.ts'
+import { COSTS_NO_ALLOWANCE, type SelectionNeeds } from './selection-needs.ts'
 
 /** The verdict per candidate, in order. One mutable object each, to keep allocations low. */
 export type Verdicts = Map<string, Considered>
@@ -94,9 +94,6 @@ export const canServe = (candidates: readonly Candidate[], needs: SelectionNeeds
   candidates.some((candidate) => SERVES.has(checkEligibility(candidate, needs, ctx, 'unknown').skipped))
 
 const SERVES: ReadonlySet<SkipReason | null> = new Set([null, 'at_cap', 'cooling_down'])
-
-/** Requests of these surfaces use little or nothing of an account's allowance, so one that is at its limit can serve them. */
-export const COSTS_NO_ALLOWANCE: ReadonlySet<Surface> = new Set(['control', 'file'])
 
 /** Whether the request competes for an account's quota as a foreground request. */
 export const isForeground = ({

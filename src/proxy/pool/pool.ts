@@ -22,14 +22,7 @@ import { isInScope } from '../../model/keys/key-scope.ts'
 import type { Selection } from '../../model/log/skip-reasons.ts'
 import type { Settings } from '../../settings/schema.ts'
 import { describeAccounts, ORDINARY } from './describe.ts'
-import {
-  COSTS_NO_ALLOWANCE,
-  canServe,
-  isForeground,
-  isUnlisted,
-  isUpstreamFailing,
-  reservedUntil,
-} from './eligibility.ts'
+import { canServe, isForeground, isUnlisted, isUpstreamFailing, reservedUntil } from './eligibility.ts'
 import {
   countRunning,
   fromRow,
@@ -43,7 +36,7 @@ import {
 import { getLimit, type PolicyContext, toPolicy } from './policies.ts'
 import { select } from './select.ts'
 import { selectionError, uncountedStreams } from './selection-error.ts'
-import type { SelectionNeeds, Surface } from './selection-needs.ts'
+import { COSTS_NO_ALLOWANCE, type SelectionNeeds, type Surface } from './selection-needs.ts'
 import { StateWriter } from './state-writer.ts'
 import type { StreamSlots } from './stream-slots.ts'
 import { WaitQueue } from './wait-queue.ts'

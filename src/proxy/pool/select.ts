@@ -3,12 +3,12 @@
  * always matches the decision.
  */
 import type { Selection, SkipReason } from '../../model/log/skip-reasons.ts'
-import { COSTS_NO_ALLOWANCE, checkEligibility, listingFor, OWN_WORDS, USABLE, type Verdicts } from './eligibility.ts'
+import { checkEligibility, listingFor, OWN_WORDS, USABLE, type Verdicts } from './eligibility.ts'
 import { heldForForeground } from './opportunistic.ts'
 import type { Candidate, PolicyContext } from './policies.ts'
 import { choose, isAvoidable, isMove, withIncludedQuota } from './preference.ts'
 import { getFailure } from './selection-error.ts'
-import type { SelectionNeeds } from './selection-needs.ts'
+import { COSTS_NO_ALLOWANCE, type SelectionNeeds } from './selection-needs.ts'
 
 /** Chooses and reports on every candidate, in order. Pure: the same input and random give the same result. */
 export const select = (candidates: readonly Candidate[], needs: SelectionNeeds, ctx: PolicyContext): Selection => {

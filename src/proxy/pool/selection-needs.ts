@@ -32,6 +32,9 @@ export interface LastUse {
 /** What a request does with an account: `turn` is a model request, every other surface is relayed (`relay/relay.ts`). */
 export type Surface = 'turn' | 'image' | 'file' | 'audio' | 'control' | 'live' | 'ping'
 
+/** Requests of these surfaces use little or nothing of an account's allowance, so one that is at its limit can serve them. */
+export const COSTS_NO_ALLOWANCE: ReadonlySet<Surface> = new Set(['control', 'file'])
+
 export interface SelectionNeeds {
   model: string | null
   /** `turn` when absent. */

@@ -9,8 +9,7 @@ import { requires } from '../http/gates.ts'
 import { createHandlers } from '../http/handlers.ts'
 import { getPathId } from '../http/path-id.ts'
 import { query } from '../http/query.ts'
-import { reply } from '../http/reply.tsx'
-import { representation } from '../http/representation.ts'
+import { reply, replyAndOpen } from '../http/reply.tsx'
 import { anyContains, parseCidr } from '../lib/cidr.ts'
 import type { Draft } from '../lib/drafts.ts'
 import { IDLE_SECONDS } from '../lib/idle-limit.ts'
@@ -200,19 +199,8 @@ const getDraft = (c: Ctx, id: string): Draft<ImportPlan> => {
   return draft
 }
 
-const replyWithPlan = (c: Ctx, draft: Draft<ImportPlan>): Response => {
-  const path = `${HERE}?plan=${draft.id}`
-  c.header('Vary', 'Accept, HX-Request')
-  switch (representation(c)) {
-    case 'page':
-      return c.redirect(path, 303)
-    case 'fragment':
-      c.header('HX-Redirect', path)
-      return c.body(null)
-    case 'json':
-      return c.json(toValue(c, draft))
-  }
-}
+const replyWithPlan = (c: Ctx, draft: Draft<ImportPlan>): Response =>
+  replyAndOpen(c, toValue(c, draft), `${HERE}?plan=${draft.id}`)
 
 /** The plan without secrets, as the API returns it. */
 const toValue = (c: Ctx, { id, expiresAt, content }: Draft<ImportPlan>) => ({

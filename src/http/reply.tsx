@@ -112,6 +112,20 @@ export const proceed = (
   }
 }
 
+/** The response after something with a page of its own was made: JSON, or that page with its URL. */
+export const replyAndOpen = (c: Ctx, value: object, path: string): Response => {
+  c.header('Vary', 'Accept, HX-Request')
+  switch (representation(c)) {
+    case 'page':
+      return c.redirect(path, 303)
+    case 'fragment':
+      c.header('HX-Redirect', path)
+      return c.body(null)
+    case 'json':
+      return c.json(value)
+  }
+}
+
 /** Redirects htmx. A page of the same path is fetched and morphed, so that open elements stay open. */
 const redirectHtmx = (c: Ctx, then: string): Response => {
   const [path = then] = then.split('#')

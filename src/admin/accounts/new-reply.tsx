@@ -5,6 +5,7 @@ import { NewDevice } from '../../../views/accounts/new-device.tsx'
 import type { SignInValue } from '../../../views/accounts/new-frame.tsx'
 import { type ImportValue, NewImport } from '../../../views/accounts/new-import.tsx'
 import type { Ctx } from '../../boot/bindings.ts'
+import { replyAndOpen } from '../../http/reply.tsx'
 import { representation } from '../../http/representation.ts'
 import { getPage } from '../../http/return-path.ts'
 
@@ -16,7 +17,7 @@ const isDialog = (c: Ctx): boolean => representation(c) === 'fragment' && !getPa
 /** Response after starting or changing a sign-in. */
 export const replyWithSignIn = (c: Ctx, value: SignInValue): Response | Promise<Response> => {
   const view = { flow: value, target: value.target, pools: [], problem: null }
-  return redirectHtmx(
+  return showOrOpen(
     c,
     { value, path: `${HERE}/${value.method}?flow=${value.flowId}`, view },
     value.method === 'device' ? NewDevice : NewBrowser,
@@ -25,26 +26,18 @@ export const replyWithSignIn = (c: Ctx, value: SignInValue): Response | Promise<
 
 /** The same for an import. */
 export const replyWithImport = (c: Ctx, value: ImportValue): Response | Promise<Response> =>
-  redirectHtmx(
+  showOrOpen(
     c,
     { value, path: `${HERE}/import?draft=${value.preflightId}`, view: { draft: value, problem: null } },
     NewImport,
   )
 
-const redirectHtmx = <T extends object>(
+const showOrOpen = <T extends object>(
   c: Ctx,
   { value, path, view }: { value: object; path: string; view: T },
   View: FC<T>,
 ): Response | Promise<Response> => {
+  if (!isDialog(c)) return replyAndOpen(c, value, path)
   c.header('Vary', 'Accept, HX-Request')
-  if (isDialog(c)) return c.render(<View {...view} />)
-  switch (representation(c)) {
-    case 'page':
-      return c.redirect(path, 303)
-    case 'fragment':
-      c.header('HX-Redirect', path)
-      return c.body(null)
-    case 'json':
-      return c.json(value)
-  }
+  return c.render(<View {...view} />)
 }

@@ -40,7 +40,7 @@ export type LabOptions = {
   /** Where to keep that folder for the next run. */
   keepIn?: string | undefined
   useBinary: boolean
-  /** Of Sluice; 1 when absent. */
+  /** How many Sluice processes to start; 1 when absent. */
   processes?: number
 }
 

@@ -15,7 +15,7 @@ export type Reply = {
 export type OnData = (bytes: Buffer, connection: Connection) => void
 
 const END = '0\r\n\r\n'
-/** Of Responses, chat and Messages. */
+/** The last event of a Responses, chat or Messages stream. */
 const LAST_EVENT = /response\.completed|\[DONE\]|message_stop/
 
 /** One keep-alive connection with at most one request in flight. */

@@ -91,7 +91,7 @@ export interface World {
 export interface Sharing {
   /** How many, this one included. */
   processes: number
-  /** Of this process; another one that starts later has another number. */
+  /** The number of this process; processes that start later get other numbers. */
   number: number
   /** Whether a process with this number runs. */
   isAlive: (number: number) => boolean

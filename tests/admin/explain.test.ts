@@ -25,7 +25,7 @@ test('the account it names serves the next request, and a simulation changes not
   expect([outcome, chosen?.accountName]).toEqual(['chosen', 'grace@example.test'])
   expect(JSON.stringify(app.bindings.pool.describe())).toBe(before)
   await getAnswer(app, 'POST /backend-api/codex/responses', { json: codexBody() })
-  expect((await app.rows())[0]?.accountId).toBe(chosen?.accountId ?? 'nobody')
+  expect((await app.rows())[0]?.accountId).toBe(app.members[1]!.id)
 })
 
 test('every other account has its reason in words; the selected one comes first', async () => {

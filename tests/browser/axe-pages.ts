@@ -10,7 +10,7 @@ export interface Stop {
   path: string
   /** `admin` by default. */
   as?: Visitor
-  /** Of the answer; 200 by default. */
+  /** The expected status; 200 by default. */
   status?: number
   /** What is done on the page before it is checked. */
   act?: (page: Page, ids: Ids) => Promise<unknown>

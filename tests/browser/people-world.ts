@@ -73,7 +73,7 @@ export const openAs = async (
   return browser.visit(url + path, { ...options, cookie })
 }
 
-/** Of a new session; without a name, of the only user. */
+/** Signs in and returns the session cookie. Without a user name, signs in the only user. */
 export const getCookie = async (url: string, { password = PASSWORD, username = '' } = {}): Promise<string> =>
   toCookie(await send(url, 'POST', '/api/dashboard-auth/password/login', { password, ...(username && { username }) }))
 

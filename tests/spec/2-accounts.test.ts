@@ -207,7 +207,7 @@ describe('§2 Dashboard account: role', () => {
   })
 
   test('nor can an unknown one', async () => {
-    expect(await problem(await change({ role: 'nobody' }))).toEqual([404, 'role_not_found'])
+    expect(await problem(await change({ role: 'no_such_role' }))).toEqual([404, 'role_not_found'])
   })
 
   test('a Member signs in and reads only what is about their own keys', async () => {

@@ -187,7 +187,7 @@ describe('§2 Identity provider', () => {
 
   test.each<[string, string, Record<string, unknown>, [number, string]]>([
     ['an unknown provider', 'idp_saml', {}, [404, 'provider_not_found']],
-    ['an unknown role', 'idp_trusted_header', { unknownIdentityRoleId: 'nobody' }, [404, 'role_not_found']],
+    ['an unknown role', 'idp_trusted_header', { unknownIdentityRoleId: 'no_such_role' }, [404, 'role_not_found']],
     ['Guest', 'idp_trusted_header', { unknownIdentityRoleId: 'role_guest' }, [422, 'role_not_assignable']],
     ['an unknown field', 'idp_trusted_header', { groups: [] }, [422, 'validation_error']],
     ['a role for passwords', 'idp_password', { linkByEmail: true }, [422, 'validation_error']],

@@ -62,7 +62,7 @@ describe('§2 Creating an account: POST body', () => {
   })
 
   test.each<[string, Record<string, unknown>, [number, string]]>([
-    ['an unknown role', { role: 'nobody' }, [404, 'role_not_found']],
+    ['an unknown role', { role: 'no_such_role' }, [404, 'role_not_found']],
     ['Guest', { roleId: 'role_guest' }, [422, 'role_not_assignable']],
   ])('%s cannot be assigned', async (_, fields, expected) => {
     expect(await invite({ username: 'anna', ...fields })).toEqual(expected)

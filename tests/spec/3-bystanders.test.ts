@@ -12,8 +12,8 @@ const open = async () => {
   const app = await testApp({ accounts: 0 })
   const { as, browser, code } = people(app)
   const furnished = async (username: string): Promise<TestUser> => {
-    const somebody = await as('operator', { username, hasTotp: true })
-    const { id } = somebody.person.row
+    const operator = await as('operator', { username, hasTotp: true })
+    const { id } = operator.person.row
     const [on, off] = [(await app.key()).row, (await app.key()).row]
     app.sqlite.run('UPDATE api_keys SET owner_user_id = ? WHERE id IN (?, ?)', [id, on.id, off.id])
     app.sqlite.run("UPDATE api_keys SET is_active = 0, deactivated_reason = 'owner_disabled' WHERE id = ?", [off.id])
@@ -27,7 +27,7 @@ const open = async () => {
           .values({ ...passkey, ...more })
           .run()),
     )
-    return somebody
+    return operator
   }
   const [anna, berta, admin] = [await furnished('anna'), await furnished('berta'), await as('admin')]
   const { id } = berta.person.row

@@ -4,7 +4,7 @@ import { type Db, getWriter, onWriter, writeWith } from '../../db/commit.ts'
 import { begin, commitCounting, type Procedure, rollback, runQuery } from '../../db/connection.ts'
 
 interface Lost {
-  /** Of the next commit that runs such a statement; by default, of the next commit. */
+  /** Loses the answer to the next commit that runs a matching statement; without it, to the next commit. */
   sql?: RegExp
   isStored?: boolean
 }

@@ -114,8 +114,8 @@ const SpendTables: FC<Pick<UsageProps, 'spend'>> = ({ spend: { byModel, byKey, t
     <p class="empty muted">No requests in the last 7 days.</p>
   ) : (
     <div class="spend">
-      <SpendTable title="Model" rows={byModel} total={total} nobody="no model" />
-      {byKey && <SpendTable title="Key" rows={byKey} total={total} nobody="no key, or a deleted key" />}
+      <SpendTable title="Model" rows={byModel} total={total} unnamed="no model" />
+      {byKey && <SpendTable title="Key" rows={byKey} total={total} unnamed="no key, or a deleted key" />}
     </div>
   )
 
@@ -123,17 +123,17 @@ interface SpendProps {
   title: string
   rows: readonly Spend[]
   total: Spend
-  nobody: string
+  unnamed: string
 }
 
-const SpendTable: FC<SpendProps> = ({ title, rows, total, nobody }) => (
+const SpendTable: FC<SpendProps> = ({ title, rows, total, unnamed }) => (
   <table class="figures">
     <TableHead texts={[title]} numbers={['Requests', 'Tokens', 'Cost']} />
     <tbody>
       {rows.map((row) => (
         <tr>
           <th scope="row">
-            {row.name ?? <span class="muted">{nobody}</span>}
+            {row.name ?? <span class="muted">{unnamed}</span>}
             <ShareBar {...getShare(row, total)} />
           </th>
           <td title={row.errors > 0 ? `${countText(row.errors)} failed` : undefined}>{countText(row.requests)}</td>

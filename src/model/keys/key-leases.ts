@@ -29,7 +29,7 @@ interface LeaseDeps {
 
 /** What this process knows of the others that use the database. */
 export interface OtherProcesses {
-  /** Of this process; one that starts later has another number. */
+  /** The number of this process; processes that start later get other numbers. */
   number: number
   /** Whether the process with this number runs. */
   isAlive: (number: number) => boolean

@@ -27,7 +27,7 @@ export const recordHealth = async (
       .set({ health, healthCode: code, healthAt: at })
       .where(and(eq(modelSources.id, source.id), ne(modelSources.health, health)))
       .run()
-    if (changes > 0) notice(tx, 'sources') // of many requests that end together, the first
+    if (changes > 0) notice(tx, 'sources') // only the first of many requests that end together
   })
 }
 

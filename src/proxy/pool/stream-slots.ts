@@ -14,7 +14,7 @@ interface SlotDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Of this process. */
+  /** The number of this process. */
   number: number
   /** Whether a process with this number runs. */
   isAlive: (number: number) => boolean

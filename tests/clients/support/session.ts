@@ -106,7 +106,7 @@ export function getCreates(world: World): Create[] {
   const accounts = world.accountsUsed()
   return world.turns().map((turn, index) => ({
     connection: turn.connection,
-    account: accounts[index] ?? 'nobody',
+    account: accounts[index] ?? 'no account',
     isPrewarm: field(turn, 'generate') === false,
     previous: getPrevious(turn),
     items: getItems(turn).map(({ type }) => String(type)),

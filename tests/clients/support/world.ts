@@ -124,7 +124,7 @@ async function getWorld({ upstream, key, start, tearDown }: Parts): Promise<Worl
   const door = await openStablePort(() => server.port)
   const turns = () => upstream.requests.filter(({ path }) => path.endsWith('/codex/responses'))
   const getEmail = (id: string | null) =>
-    upstream.accounts.find(({ chatgptAccountId }) => chatgptAccountId === id)?.email ?? 'nobody'
+    upstream.accounts.find(({ chatgptAccountId }) => chatgptAccountId === id)?.email ?? 'no account'
   const api: World['api'] = (method, path, body) => callApi(`${server.url}${path}`, method, body)
   return {
     upstream,

@@ -46,7 +46,7 @@ export const requireOwnSession = (principal: AccountPrincipal): void => {
 
 const toAccount = async (c: Ctx): Promise<{ principal: AccountPrincipal; mustEnroll: boolean }> => {
   const resolution = await resolve(c)
-  if (resolution.kind === 'nobody') throw resolution.error
+  if (resolution.kind === 'unauthenticated') throw resolution.error
   if (resolution.kind === 'half') throw new AppError('totp_required')
   const { principal, mustEnroll } = resolution
   c.set('principal', principal)

@@ -23,7 +23,7 @@ export type Resolution =
   | { kind: 'principal'; principal: Principal; mustEnroll: boolean }
   /** The password was correct and the second factor is missing. */
   | { kind: 'half'; session: SessionRow; person: Person }
-  | { kind: 'nobody'; error: AppError; isSessionOver: boolean }
+  | { kind: 'unauthenticated'; error: AppError; isSessionOver: boolean }
 
 /** Who is signed in. Checked in this order: mode, proxy identity, cookie, empty install, guest (§5). */
 export const resolve = async (c: Ctx): Promise<Resolution> => {
@@ -56,7 +56,7 @@ export const resolveSecondStep = async (c: Ctx): Promise<Resolution> => {
 /** The principal. Throws the 401 of the case, `totp_required` or `totp_enrollment_required`. */
 export const resolvePrincipal = async (c: Ctx): Promise<Principal> => {
   const resolution = await resolve(c)
-  if (resolution.kind === 'nobody') throw resolution.error
+  if (resolution.kind === 'unauthenticated') throw resolution.error
   if (resolution.kind === 'half') throw new AppError('totp_required')
   if (resolution.mustEnroll) throw new AppError('totp_enrollment_required')
   return resolution.principal
@@ -64,7 +64,7 @@ export const resolvePrincipal = async (c: Ctx): Promise<Principal> => {
 
 const principal = (who: Principal): Resolution => ({ kind: 'principal', principal: who, mustEnroll: false })
 const noPrincipal = (error: AppError, { isSessionOver = false } = {}): Resolution => ({
-  kind: 'nobody',
+  kind: 'unauthenticated',
   error,
   isSessionOver,
 })

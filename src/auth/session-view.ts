@@ -67,7 +67,7 @@ type ShownMethod = Exclude<SignInMethod, 'invite' | 'recovery_code'>
 type Method = ShownMethod | 'disabled' | 'local_bootstrap'
 
 const getSubject = (resolution: Resolution): { person: Person | null; method: Method | null } => {
-  if (resolution.kind === 'nobody') return { person: null, method: null }
+  if (resolution.kind === 'unauthenticated') return { person: null, method: null }
   if (resolution.kind === 'half') return { person: resolution.person, method: methodName(resolution.session.method) }
   const { principal } = resolution
   return principal.kind === 'account'
@@ -101,7 +101,7 @@ const loginView = async ({ env: { db, env } }: Ctx, resolution: Resolution) => {
       loginUrl: null,
     })),
     pendingIdentity:
-      resolution.kind === 'nobody' &&
+      resolution.kind === 'unauthenticated' &&
       (resolution.error.code === 'identity_not_provisioned' || resolution.error.code === 'account_disabled'),
   }
 }

@@ -40,14 +40,14 @@ export const logInAsGuest = createHandlers(
     const hash = await guestPasswordHash(db)
     const resolution =
       hash === null ? await admitWithoutPassword(c) : await checkAndAdmit(c, hash, c.req.valid('json').password ?? '')
-    if (resolution.kind === 'nobody') throw resolution.error
+    if (resolution.kind === 'unauthenticated') throw resolution.error
     return proceed(c, await sessionView(c, resolution), returnPath(c))
   },
 )
 
 const admitWithoutPassword = async (c: Ctx): Promise<Resolution> => {
   const resolution = await resolve(c)
-  if (resolution.kind !== 'nobody' || !resolution.isSessionOver) return resolution
+  if (resolution.kind !== 'unauthenticated' || !resolution.isSessionOver) return resolution
   clearSessionToken(c)
   return getGuest(null)
 }

@@ -38,7 +38,7 @@ export const showLogin = createHandlers(open('sign-in page'), async (c) => {
 /** A guest password does not count, because the proxy decides who enters. */
 const requireLocalSignIn = async ({ env: { db } }: Ctx, resolution: Resolved): Promise<void> => {
   if ((await passwordHolders(db)).length > 0 || (await isAnyPasskey(db))) return
-  throw resolution.kind === 'nobody' ? resolution.error : new AppError('proxy_auth_required')
+  throw resolution.kind === 'unauthenticated' ? resolution.error : new AppError('proxy_auth_required')
 }
 
 const waysIn = async (c: Ctx, code: string | null) => ({
@@ -64,7 +64,7 @@ type Resolved = Awaited<ReturnType<typeof resolve>>
 /** Whether authentication is off, so that there is no sign-in. Throws `bad_host` under a foreign name. */
 const isOpenToAll = ({ env: { env } }: Ctx, resolution: Resolved): boolean => {
   if (env.DASHBOARD_AUTH_MODE !== 'disabled') return false
-  if (resolution.kind === 'nobody') throw resolution.error
+  if (resolution.kind === 'unauthenticated') throw resolution.error
   return true
 }
 
@@ -115,7 +115,7 @@ const setUpBehindProxy = async (c: Ctx, returnTo: string) => {
 export const showPending = createHandlers(open('refused identities'), async (c) => {
   const resolution = await resolve(c)
   const returnTo = returnPath(c)
-  if (resolution.kind !== 'nobody') return c.redirect(returnTo)
+  if (resolution.kind !== 'unauthenticated') return c.redirect(returnTo)
   const { code, extra } = resolution.error
   if (code !== 'identity_not_provisioned' && code !== 'account_disabled') throw resolution.error
   return reply(

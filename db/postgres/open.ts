@@ -22,7 +22,7 @@ export interface OpenedPostgres {
    */
   watch(onMoved: (topics: ReadonlySet<Topic>) => void): Promise<() => Promise<void>>
   /** Sends a message to the other nodes. Nodes that cannot be reached do not get it. */
-  tell(message: unknown): void
+  send(message: unknown): void
   /** Calls `onMessage` with messages of other nodes. Returns the stop function. */
   onMessage(onMessage: (message: unknown) => void): Promise<() => Promise<void>>
   /** While the server does not answer, calls fail immediately instead of waiting, and a running commit fails too. */
@@ -150,18 +150,19 @@ function messagesOn(
   pool: ReplaceablePool,
   channels: Channels,
   { node, clock }: Pick<PostgresOptions, 'node' | 'clock'>,
-): Pick<OpenedPostgres, 'tell' | 'onMessage'> {
+): Pick<OpenedPostgres, 'send' | 'onMessage'> {
   const waiting: string[] = []
   let isSending = false
-  const send = async () => {
+  const flush = async () => {
+    // A failed notification is not repeated: without PostgreSQL no node can be reached.
     while (waiting.length > 0)
       await pool.current.notify(MESSAGES, `${node} [${waiting.splice(0, MOST_TOGETHER)}]`).catch(() => {})
     isSending = false
   }
   return {
-    tell(message) {
+    send(message) {
       waiting.push(JSON.stringify(message))
-      if (!isSending) clock.after(BATCH_MS, send)
+      if (!isSending) clock.after(BATCH_MS, flush)
       isSending = true
     },
     onMessage: (onMessage) =>

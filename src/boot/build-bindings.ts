@@ -81,7 +81,7 @@ export interface World {
   /** Absent: no other process serves requests. */
   sharing?: Sharing
   /** Present if nodes share the database. They notify each other of changes. */
-  nodes?: Pick<OpenedPostgres, 'watch' | 'tell' | 'onMessage'> & { hasOthers: () => Promise<boolean> }
+  nodes?: Pick<OpenedPostgres, 'watch' | 'send' | 'onMessage'> & { hasOthers: () => Promise<boolean> }
   /** Absent: the server was not started by a supervisor, and no other process uses the folder. */
   others?: OtherProcesses
   timeout: (ms: number) => AbortSignal

@@ -133,10 +133,10 @@ const requireFreePort = (hostname: string, port: number): void =>
 
 /** The next request of a conversation may reach another node before the log is written. */
 const shareAffinity = async (
-  { tell, onMessage }: NonNullable<World['nodes']>,
+  { send, onMessage }: NonNullable<World['nodes']>,
   affinity: AffinityMap,
 ): Promise<void> => {
-  affinity.onChange = tell
+  affinity.onChange = send
   await onMessage((message) => affinity.apply(message))
 }
 

@@ -1,4 +1,4 @@
-/** What the supervisor and its server processes tell each other. */
+/** Messages between the supervisor and its server processes. */
 import type { AffinityChange } from '../proxy/pool/affinity.ts'
 
 /** Where the first server process of this supervisor listens. */

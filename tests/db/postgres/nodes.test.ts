@@ -137,7 +137,7 @@ describe.skipIf(MAY_SKIP)('nodes on PostgreSQL', () => {
     closing.push(await b.onMessage((message) => heard.push(message)))
     closing.push(await a.onMessage(() => expect().fail('a node must not hear itself')))
     const sent = Array.from({ length: 100 }, (_, n) => ({ n, text: 'ü'.repeat(90) }))
-    for (const message of sent) a.tell(message)
+    for (const message of sent) a.send(message)
     await until(() => heard.length === 100)
     expect(heard).toEqual(sent)
   })

@@ -73,7 +73,7 @@ describe.skipIf(MAY_SKIP)('a server that no longer answers', () => {
     await until(() => moved.includes('firewall')) // everything, because notifications were missed
     await until(async () => {
       moved.length = 0
-      other.tell('hello')
+      other.send('hello')
       await commit(other.db, async (tx) => notice(tx, 'keys'))
       await Bun.sleep(50)
       return moved.includes('keys') && messages.includes('hello')
